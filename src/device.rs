@@ -1,0 +1,98 @@
+//! Context of a device and of a core that runs kernels on it.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::queue::QueueSlot;
+use crate::spec::DeviceAddr;
+use crate::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
+use crate::task_id::IdAllocator;
+
+/// State that the cores of one device share: where the thread table is, the device's own state of each queue, task ids.
+///
+/// Private to the device: the host never reads or writes it.
+pub struct Device {
+    table_base: AtomicU64,
+    table_len: AtomicU64,
+    queues: [QueueSlot; MAX_THREADS],
+    ids: IdAllocator,
+}
+
+impl Device {
+    /// A device without threads: every handle is refused until [`set_thread_table`](Self::set_thread_table).
+    pub const fn new() -> Self {
+        Self {
+            table_base: AtomicU64::new(0),
+            table_len: AtomicU64::new(0),
+            queues: [const { QueueSlot::new() }; MAX_THREADS],
+            ids: IdAllocator::new(),
+        }
+    }
+
+    /// Tells where the table of thread descriptors is. Called once, before the first launch.
+    ///
+    /// # Safety
+    /// From now on `slots` descriptors from `base` on (64-byte aligned) stay readable for as long as a kernel runs on
+    /// this device, and each live one names a ring of `depth` entries that the device may write.
+    ///
+    /// # Panics
+    /// If `slots` is above [`MAX_THREADS`].
+    pub unsafe fn set_thread_table(&self, base: DeviceAddr, slots: usize) {
+        assert!(slots <= MAX_THREADS, "{slots} thread slots, at most {MAX_THREADS}");
+        self.table_base.store(base.0, Ordering::Relaxed);
+        self.table_len.store(slots as u64 * DESCRIPTOR_SIZE, Ordering::Release);
+    }
+
+    /// Base address and length in bytes of the thread table.
+    #[inline]
+    pub(crate) fn thread_table(&self) -> (u64, u64) {
+        (self.table_base.load(Ordering::Relaxed), self.table_len.load(Ordering::Acquire))
+    }
+
+    /// The device's own state of the queue of table slot `index`, which is below [`MAX_THREADS`].
+    #[inline]
+    pub(crate) fn queue(&self, index: usize) -> Option<&QueueSlot> {
+        self.queues.get(index)
+    }
+
+    pub(crate) fn ids(&self) -> &IdAllocator {
+        &self.ids
+    }
+}
+
+impl Default for Device {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Default of [`Core::sq_full_timeout_us`]: 1856 s.
+pub const SQ_FULL_TIMEOUT_US: u64 = 1856 * 1_000_000;
+
+/// One core of a device: what calls on it share, and calls on other cores don't.
+pub struct Core<'d> {
+    device: &'d Device,
+    sq_full_timeout_us: AtomicU64,
+}
+
+impl<'d> Core<'d> {
+    /// A core with the default time-outs.
+    pub const fn new(device: &'d Device) -> Self {
+        Self { device, sq_full_timeout_us: AtomicU64::new(SQ_FULL_TIMEOUT_US) }
+    }
+
+    /// The device that the core belongs to.
+    #[inline]
+    pub fn device(&self) -> &'d Device {
+        self.device
+    }
+
+    /// How long a call on this core waits for room in a full queue, in microseconds; 0 = for ever.
+    pub fn sq_full_timeout_us(&self) -> u64 {
+        self.sq_full_timeout_us.load(Ordering::Relaxed)
+    }
+
+    /// Sets [`sq_full_timeout_us`](Self::sq_full_timeout_us).
+    pub fn set_sq_full_timeout_us(&self, us: u64) {
+        self.sq_full_timeout_us.store(us, Ordering::Relaxed);
+    }
+}

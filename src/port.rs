@@ -1,0 +1,116 @@
+//! What the platform gives: doorbell, head and status of a queue, barrier, clock, delay, and the core that runs.
+//!
+//! The logic is generic over [`Port`], so that each test has a port of its own. A program has exactly one *platform*: the
+//! functions `hcomm_port_*`, which the device image and the host's native CPU each define once. [`Platform`] is the port
+//! that calls them. Nothing here assumes registers in memory.
+
+use embedded_hal::delay::DelayNs;
+
+use crate::device::Core;
+use crate::spec::queue::QueueStatus;
+
+/// Names a queue to the port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueId {
+    /// Number of the submission queue.
+    pub sq_id: u32,
+    /// `regs` of the thread descriptor: what the platform finds the queue's registers by.
+    pub regs: u64,
+}
+
+/// The doorbell did not take the new tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("doorbell refused")]
+pub struct DoorbellRefused;
+
+/// One platform, or one test's stand-in for it.
+pub trait Port {
+    /// Entry that the device fetches next, as the device says it: not trusted to be below the depth.
+    fn head(&self, queue: QueueId) -> u32;
+
+    /// Whether the queue takes tasks.
+    fn status(&self, queue: QueueId) -> QueueStatus;
+
+    /// Rings the doorbell: the device may run everything up to `tail`. The slots must have been made visible by
+    /// [`store_barrier`](Self::store_barrier).
+    ///
+    /// # Errors
+    /// [`DoorbellRefused`]: the device has not taken the tail.
+    fn ring(&self, queue: QueueId, tail: u32) -> Result<(), DoorbellRefused>;
+
+    /// Makes every store before it visible to the device before any store after it.
+    fn store_barrier(&self);
+
+    /// Monotonic time in microseconds.
+    fn now_us(&self) -> u64;
+
+    /// A delay for back-off.
+    fn delay(&self) -> impl DelayNs;
+}
+
+/// The port of this program's platform.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Platform;
+
+// The platform of a program. C linkage and plain numbers, so that a platform can also be written in C.
+unsafe extern "C" {
+    /// The core that runs the caller, null outside a launch. It stays valid until the launch ends.
+    safe fn hcomm_port_core() -> *const Core<'static>;
+    /// [`Port::head`].
+    safe fn hcomm_port_head(sq_id: u32, regs: u64) -> u32;
+    /// [`Port::status`].
+    safe fn hcomm_port_status(sq_id: u32, regs: u64) -> u32;
+    /// [`Port::ring`]: 0, or anything else for a refusal.
+    safe fn hcomm_port_ring(sq_id: u32, regs: u64, tail: u32) -> i32;
+    /// [`Port::store_barrier`].
+    safe fn hcomm_port_store_barrier();
+    /// [`Port::now_us`].
+    safe fn hcomm_port_now_us() -> u64;
+    /// Waits for at least `ns` nanoseconds.
+    safe fn hcomm_port_delay_ns(ns: u32);
+}
+
+impl Port for Platform {
+    #[inline]
+    fn head(&self, queue: QueueId) -> u32 {
+        hcomm_port_head(queue.sq_id, queue.regs)
+    }
+
+    #[inline]
+    fn status(&self, queue: QueueId) -> QueueStatus {
+        QueueStatus(hcomm_port_status(queue.sq_id, queue.regs))
+    }
+
+    #[inline]
+    fn ring(&self, queue: QueueId, tail: u32) -> Result<(), DoorbellRefused> {
+        if hcomm_port_ring(queue.sq_id, queue.regs, tail) == 0 { Ok(()) } else { Err(DoorbellRefused) }
+    }
+
+    #[inline]
+    fn store_barrier(&self) {
+        hcomm_port_store_barrier();
+    }
+
+    fn now_us(&self) -> u64 {
+        hcomm_port_now_us()
+    }
+
+    fn delay(&self) -> impl DelayNs {
+        PlatformDelay
+    }
+}
+
+struct PlatformDelay;
+
+impl DelayNs for PlatformDelay {
+    fn delay_ns(&mut self, ns: u32) {
+        hcomm_port_delay_ns(ns);
+    }
+}
+
+/// Calls `run` with the core that runs the caller; `None` outside a launch.
+#[inline]
+pub(crate) fn with_core<R>(run: impl FnOnce(&Core<'_>) -> R) -> Option<R> {
+    // SAFETY: the platform's contract (see `hcomm_port_core`): null, or a core that outlives the launch that we are in.
+    unsafe { hcomm_port_core().as_ref() }.map(run)
+}

@@ -1,0 +1,148 @@
+//! What host process and device image share besides HBM and queue registers.
+//!
+//! Every word has one writer. A block's last word to be written (named in its doc) is stored with release order and read
+//! with acquire order before the others. All blocks are zero until their writer fills them.
+
+use super::DeviceAddr;
+
+/// Cores that can have a mailbox.
+pub const MAX_CORES: usize = 2;
+/// Version of everything in this module.
+pub const MAILBOX_VERSION: u32 = 1;
+/// First word of the boot block, "HCBT".
+pub const BOOT_MAGIC: u32 = 0x5442_4348;
+
+/// Written by the host before the image starts.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(8))]
+pub struct BootBlock {
+    /// [`BOOT_MAGIC`].
+    pub magic: u32,
+    /// [`MAILBOX_VERSION`].
+    pub version: u32,
+    /// Device virtual address of HBM.
+    pub hbm_base: DeviceAddr,
+    /// Bytes of HBM.
+    pub hbm_size: u64,
+    /// First thread descriptor, in HBM.
+    pub thread_table: DeviceAddr,
+    /// Descriptors in the table, at most [`MAX_THREADS`](super::thread::MAX_THREADS).
+    pub thread_slots: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+const _: () = assert!(size_of::<BootBlock>() == 40);
+
+/// Distance between the mailboxes of two cores, in bytes, in both directions.
+pub const MAILBOX_STRIDE: u64 = 64;
+
+/// Host to image: one launch. Written last: `seq`.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub struct HostMailbox {
+    /// Counts launches from 1. A launch is taken when it differs from `done` of the [`DeviceMailbox`].
+    pub seq: u64,
+    /// Address of the kernel in the image, as the loader read it from section `.kernels`.
+    pub entry: u64,
+    /// Argument of the kernel: its parameters, in HBM.
+    pub args: DeviceAddr,
+}
+const _: () = assert!(size_of::<HostMailbox>() as u64 == MAILBOX_STRIDE);
+
+/// Image to host. Written last: `done` for a launch; `sleeping` stands alone.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub struct DeviceMailbox {
+    /// Number of the last launch that ended.
+    pub done: u64,
+    /// What its kernel returned.
+    pub ret: u32,
+    /// 1 while the core sleeps and wants a byte on the UART after the mailbox has changed.
+    pub sleeping: u32,
+    /// [`MAILBOX_VERSION`] once the core takes launches.
+    pub ready: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Instructions that its kernel executed (PMCCNTR_EL0; exact under `-icount shift=0`).
+    pub instructions: u64,
+}
+const _: () = assert!(size_of::<DeviceMailbox>() as u64 == MAILBOX_STRIDE);
+
+/// Distance between the fault records of two cores, in bytes.
+pub const FAULT_STRIDE: u64 = 1024;
+/// Return addresses that a fault record has room for.
+pub const BACKTRACE_LEN: usize = 16;
+
+/// Kind of a fault. Open: any number read from the record is a valid value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct FaultKind(pub u32);
+
+impl FaultKind {
+    /// No fault.
+    pub const NONE: Self = Self(0);
+    /// CPU exception: `esr`, `far`, `elr`, `spsr` and `vector` tell which.
+    pub const EXCEPTION: Self = Self(1);
+    /// Rust panic: `message`, `file` and `line` tell which.
+    pub const PANIC: Self = Self(2);
+    /// The boot block is not one that this image understands.
+    pub const BOOT: Self = Self(3);
+}
+
+/// Written by a core that can't go on; it then stops for good. Written last: `kind`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct FaultRecord {
+    /// What happened.
+    pub kind: FaultKind,
+    /// Exception vector, 0..16.
+    pub vector: u32,
+    /// Launch that was running, 0 = none.
+    pub seq: u64,
+    /// Syndrome.
+    pub esr: u64,
+    /// Fault address.
+    pub far: u64,
+    /// Address of the instruction.
+    pub elr: u64,
+    /// Processor state.
+    pub spsr: u64,
+    /// Stack pointer.
+    pub sp: u64,
+    /// Return addresses, innermost first, 0 after the last one.
+    pub backtrace: [u64; BACKTRACE_LEN],
+    /// Line of a panic.
+    pub line: u32,
+    /// Bytes of `message`.
+    pub message_len: u32,
+    /// Bytes of `file`.
+    pub file_len: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Text of a panic, UTF-8, cut where it does not fit.
+    pub message: [u8; 384],
+    /// Source file of a panic, UTF-8, cut where it does not fit.
+    pub file: [u8; 128],
+}
+const _: () = assert!(size_of::<FaultRecord>() as u64 <= FAULT_STRIDE);
+
+/// Distance between the log rings of two cores, in bytes.
+pub const LOG_STRIDE: u64 = 0x1_0000;
+/// Bytes of a log ring's buffer.
+pub const LOG_BYTES: usize = 0x1_0000 - 128;
+
+/// Log of one core: a byte ring that holds whole encoded frames. Written last: `head`.
+#[repr(C, align(64))]
+pub struct LogRing {
+    /// Written by the core: bytes ever put in. The next one goes to `head % LOG_BYTES`.
+    pub head: u64,
+    /// Written by the core: frames that did not fit and were dropped.
+    pub dropped: u64,
+    _pad: [u64; 6],
+    /// Written by the host: bytes ever taken out.
+    pub tail: u64,
+    _pad2: [u64; 7],
+    /// The bytes.
+    pub bytes: [u8; LOG_BYTES],
+}
+const _: () = assert!(size_of::<LogRing>() as u64 == LOG_STRIDE);

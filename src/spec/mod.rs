@@ -1,0 +1,69 @@
+//! Formats only: what host, device image and task scheduler agree on, byte by byte.
+//!
+//! | module | format |
+//! |---|---|
+//! | [`code`] | result codes of the C API |
+//! | [`stars950`] | 64-byte task descriptors (SQE) of Ascend950 |
+//! | [`data_type`] | element types and reduce operators, and their SDMA codes |
+//! | [`queue`] | register block of a submission queue |
+//! | [`thread`] | thread handle and thread descriptor |
+//! | [`params`] | head of a kernel's launch parameters |
+//! | [`map`] | physical and virtual addresses |
+//! | [`mailbox`] | boot block, mailbox, fault record and log ring of the device image |
+//!
+//! Nothing here touches memory. All words are little-endian, as both processors are.
+#![forbid(unsafe_code)]
+
+pub mod code;
+pub mod data_type;
+pub mod mailbox;
+pub mod map;
+pub mod params;
+pub mod queue;
+pub mod stars950;
+pub mod thread;
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+const _: () = assert!(cfg!(target_endian = "little"), "all formats are little-endian words of the processor");
+
+/// Size of a task descriptor (SQE) in bytes, on every SoC.
+pub const SQE_SIZE: usize = 64;
+
+/// One task descriptor as the ring holds it: eight 64-bit words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C, align(8))]
+pub struct Sqe(pub [u64; SQE_SIZE / 8]);
+const _: () = assert!(size_of::<Sqe>() == SQE_SIZE);
+
+/// Address in the device's address space: the same number in the host process, in the image and in a descriptor.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(transparent)]
+pub struct DeviceAddr(pub u64);
+
+impl DeviceAddr {
+    /// Whether this is the null address, which no entry point accepts.
+    pub const fn is_null(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl<T> From<*const T> for DeviceAddr {
+    fn from(ptr: *const T) -> Self {
+        Self(ptr as usize as u64)
+    }
+}
+
+impl<T> From<*mut T> for DeviceAddr {
+    fn from(ptr: *mut T) -> Self {
+        Self(ptr as usize as u64)
+    }
+}
+
+impl core::fmt::Display for DeviceAddr {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}

@@ -1,0 +1,45 @@
+//! Register block of one submission queue, as the image sees it.
+//!
+//! Single-writer words: the image writes the doorbell, the host writes head and status.
+
+use bitfield_struct::bitfield;
+
+/// Distance between the register blocks of two queues, in bytes.
+pub const SQ_REGS_STRIDE: u64 = 64;
+/// Offset of the doorbell word (`u64`, written by the image).
+pub const DOORBELL_OFFSET: usize = 0;
+/// Offset of the head (`u32`, written by the host): next entry that the scheduler will fetch, `0..depth`.
+pub const HEAD_OFFSET: usize = 8;
+/// Offset of the status word (`u32`, written by the host), see [`QueueStatus`].
+pub const STATUS_OFFSET: usize = 12;
+
+/// Smallest depth of a ring: at most `depth - 1` entries are outstanding.
+pub const MIN_DEPTH: u32 = 2;
+/// Depth of a ring unless the owner asks for another one. A queue says its own depth; nothing else may assume it.
+pub const DEFAULT_DEPTH: u32 = 2048;
+
+/// The doorbell word: one aligned 64-bit store publishes the tail and counts the store.
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct Doorbell {
+    /// One past the last published entry, `0..depth`.
+    pub tail: u32,
+    /// Doorbells rung since the queue was made, modulo 2^32.
+    pub count: u32,
+}
+
+/// What the host lets a queue do. Open: an unknown number counts as [`QueueStatus::FREE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct QueueStatus(pub u32);
+
+impl QueueStatus {
+    /// Belongs to no thread.
+    pub const FREE: Self = Self(0);
+    /// Takes tasks.
+    pub const ENABLED: Self = Self(1);
+    /// Refuses the doorbell.
+    pub const REFUSING: Self = Self(2);
+    /// Its communicator is being suspended.
+    pub const SUSPENDED: Self = Self(3);
+}
