@@ -118,3 +118,83 @@ impl Thread {
         Ring::new(sq_base, depth, QueueId { sq_id, regs })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use crate::test_port::{GENERATION, TestPort};
+
+    #[test]
+    fn every_handle_but_the_live_one_is_refused() {
+        let mut port = TestPort::new(4);
+        let device = port.device();
+        let core = Core::new(&device);
+        let good = port.handle();
+        assert_eq!(Thread::look_up(&core, good).map(|thread| (thread.index(), thread.handle())), Ok((2, good)));
+        let unused = port.handle_of(3, GENERATION);
+        let bad = [
+            u64::MAX,
+            1,
+            good.0 + 1,
+            good.0 + 8,
+            good.0 - 63,
+            good.0 & 0xffff_ffff_ffff,
+            good.0 + (1 << 48),
+            good.0 - (1 << 48),
+            unused.0,
+            port.handle_of(0, GENERATION).0 - 64,
+            port.handle_of(4, GENERATION).0,
+            port.handle_of(1 << 20, GENERATION).0,
+            0x0007_0000_0000_0040,
+        ];
+        for handle in bad.map(ThreadHandle) {
+            assert_eq!(Thread::look_up(&core, handle), Err(Error::BadHandle(handle)), "{:#x}", handle.0);
+        }
+    }
+
+    #[test]
+    fn unused_slot_of_zeros_is_refused_in_generation_zero_too() {
+        let mut port = TestPort::new(4);
+        let device = port.device();
+        let zero = port.handle_of(3, 0);
+        assert_eq!(Thread::look_up(&Core::new(&device), zero), Err(Error::BadHandle(zero)));
+    }
+
+    #[test]
+    fn tag_of_another_version_or_kind_is_refused() {
+        for edit in [|tag: &mut DescriptorTag| tag.version = 2, |tag: &mut DescriptorTag| tag.magic ^= 1] {
+            let mut port = TestPort::new(4);
+            let device = port.device();
+            port.edit_descriptor(|descriptor| edit(&mut descriptor.tag));
+            let handle = port.handle();
+            assert_eq!(Thread::look_up(&Core::new(&device), handle), Err(Error::BadHandle(handle)));
+        }
+    }
+
+    #[test]
+    fn other_engines_are_refused() {
+        for engine in [Engine::CPU_TS, Engine(-1), Engine(4), Engine(i32::MAX)] {
+            let mut port = TestPort::new(4);
+            let device = port.device();
+            port.edit_descriptor(|descriptor| descriptor.engine = engine);
+            let handle = port.handle();
+            let error = Thread::look_up(&Core::new(&device), handle).unwrap_err();
+            assert_eq!((error, error.code()), (Error::WrongEngine { handle, engine }, 6));
+        }
+    }
+
+    #[test]
+    fn device_without_a_table_refuses_every_handle() {
+        let device = Box::new(Device::new());
+        for handle in [1, 64, 0x0001_0000_0000_0000, u64::MAX].map(ThreadHandle) {
+            assert_eq!(Thread::look_up(&Core::new(&device), handle), Err(Error::BadHandle(handle)));
+        }
+    }
+
+    #[test]
+    fn outside_a_kernel_there_is_no_core() {
+        assert_eq!(Thread::from_handle(ThreadHandle(0)), Err(Error::NullThread));
+        assert_eq!(Thread::from_handle(ThreadHandle(64)), Err(Error::NoCore));
+    }
+}
