@@ -11,9 +11,9 @@ use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::queue::DEFAULT_DEPTH;
 use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
 
+use crate::backend::KernelEntry;
 use crate::backend::native::NativeCpu;
 use crate::backend::qemu::QemuCpu;
-use crate::backend::{Cpu as _, KernelEntry};
 use crate::buffer::DeviceBuffer;
 use crate::error::Error;
 use crate::launch::{Kernel, native_kernel};
@@ -47,7 +47,7 @@ pub enum Cpu {
 pub struct DeviceOptions {
     /// AI CPU.
     pub cpu: Cpu,
-    /// Bytes of HBM, a multiple of 4096. Memory that is not touched costs nothing.
+    /// Bytes of HBM, whole MiB. Memory that is not touched costs nothing.
     pub hbm_size: u64,
     /// The image; `None`: it is looked for ([`crate::loader::find`]). Of no use to [`Cpu::Native`].
     pub image: Option<PathBuf>,
@@ -175,7 +175,6 @@ impl Device {
             Some(image) => Box::new(QemuCpu::start(&memory, image, table)?),
             None => Box::new(NativeCpu::new(&shared, table)),
         };
-        debug_assert!(cpu.cores() > 0);
         let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;
         let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines));
         let inbox = Arc::clone(&shared.inbox);

@@ -26,7 +26,7 @@ static SLOTS_IN_USE: Mutex<[bool; SLOTS]> = Mutex::new([false; SLOTS]);
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     /// Size out of range.
-    #[error("hbm size of {0} bytes: must be a multiple of 4096 from 1 MiB to {HBM_MAX} bytes")]
+    #[error("hbm size of {0} bytes: must be whole MiB, at most {HBM_MAX} bytes")]
     BadSize(u64),
     /// Every slot of the process is in use.
     #[error("{SLOTS} devices are open in this process, no more fit into its address space")]
@@ -138,7 +138,7 @@ impl SharedMemory {
     /// # Errors
     /// [`MemoryError`].
     pub fn new(hbm_size: u64) -> Result<Self, MemoryError> {
-        if !(1 << 20..=HBM_MAX).contains(&hbm_size) || hbm_size % HBM_HOLE != 0 {
+        if !(1 << 20..=HBM_MAX).contains(&hbm_size) || hbm_size % (1 << 20) != 0 {
             return Err(MemoryError::BadSize(hbm_size));
         }
         let len = LOW_SIZE + hbm_size;
@@ -148,10 +148,9 @@ impl SharedMemory {
         rustix::fs::ftruncate(&fd, len).map_err(os("ftruncate"))?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice.
-        let low = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), LOW_SIZE as usize, protection, MapFlags::SHARED, &fd, 0)
-        }
-        .map_err(os("mmap"))?;
+        let low =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), LOW_SIZE as usize, protection, MapFlags::SHARED, &fd, 0) }
+                .map_err(os("mmap"))?;
         let low = mapping(low, LOW_SIZE as usize);
         let addr = HBM_BASE + slot.0 as u64 * HBM_STRIDE + HBM_HOLE;
         // SAFETY: FIXED_NOREPLACE: the call fails rather than replace what is mapped there.

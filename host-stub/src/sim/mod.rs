@@ -9,6 +9,6 @@ pub mod error;
 pub mod memory;
 pub mod queue;
 pub mod scheduler;
-mod stream;
+pub mod stream;
 
 pub use stream::{KernelLaunch, LaunchStats, Op, StreamId, StreamShared};

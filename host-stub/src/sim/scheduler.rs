@@ -161,7 +161,7 @@ impl<M: Memory> Shared<M> {
             return Err(error);
         }
         let registers = Registers::of(&*self.memory, sq_id);
-        if registers.status() != QueueStatus::ENABLED {
+        if registers.status().state() != QueueStatus::ENABLED {
             return Err(DoorbellError::Refused);
         }
         registers.ring(tail);
@@ -192,6 +192,8 @@ struct HostStream {
     shared: Arc<StreamShared>,
     ops: VecDeque<Op>,
     running: Option<Running>,
+    /// Nobody will submit to it any more.
+    detached: bool,
 }
 
 /// The scheduler of one device.
@@ -285,11 +287,14 @@ impl<M: Memory> Scheduler<M> {
                 self.finish_removals();
             }
             Command::AddStream(shared) => {
-                let stream = HostStream { shared, ops: VecDeque::new(), running: None };
+                let stream = HostStream { shared, ops: VecDeque::new(), running: None, detached: false };
                 self.streams.insert(stream.shared.id(), stream);
             }
             Command::RemoveStream(id) => {
-                self.streams.remove(&id);
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.detached = true;
+                }
+                self.forget(id);
             }
             Command::Submit(id, op) => {
                 let failed = self.shared.failed.get().cloned();
@@ -543,8 +548,10 @@ impl<M: Memory> Scheduler<M> {
                 Ok(None) => {
                     self.cpu.abandon(running.core);
                     let (kernel, timeout) = (running.launch.name.to_string(), running.launch.timeout);
-                    return self.launch_failed(id, running, |stream_id| {
-                        DeviceError::KernelTimeout { stream_id, kernel, timeout }
+                    return self.launch_failed(id, running, |stream_id| DeviceError::KernelTimeout {
+                        stream_id,
+                        kernel,
+                        timeout,
                     });
                 }
                 Ok(Some(returned)) => {
@@ -632,6 +639,15 @@ impl<M: Memory> Scheduler<M> {
         });
         if let Some(stream) = self.streams.get(&id) {
             stream.shared.complete(error);
+        }
+        self.forget(id);
+    }
+
+    /// Drops a stream that nobody holds any more, once it is empty.
+    fn forget(&mut self, id: StreamId) {
+        let empty = |stream: &HostStream| stream.detached && stream.ops.is_empty() && stream.running.is_none();
+        if self.streams.get(&id).is_some_and(empty) {
+            self.streams.remove(&id);
         }
     }
 
