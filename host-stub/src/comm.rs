@@ -51,7 +51,7 @@ impl Comm {
             Some(0) => return Err(Error::ZeroCclBuffer),
             Some(size) => size,
             None => match std::env::var_os(BUFFSIZE_VAR) {
-                None => 2 * BUFFSIZE_DEFAULT_MB << 20,
+                None => (2 * BUFFSIZE_DEFAULT_MB) << 20,
                 Some(value) => buffsize(&value.to_string_lossy())?,
             },
         };
@@ -112,7 +112,7 @@ impl Drop for Comm {
 /// Bytes of the whole cclBuf for a value of `HCCL_BUFFSIZE`.
 fn buffsize(value: &str) -> Result<u64, Error> {
     match value.trim().parse::<u64>() {
-        Ok(mb) if (1..=BUFFSIZE_MAX_MB).contains(&mb) => Ok(2 * mb << 20),
+        Ok(mb) if (1..=BUFFSIZE_MAX_MB).contains(&mb) => Ok((2 * mb) << 20),
         _ => Err(Error::BadBuffSize(value.to_owned())),
     }
 }

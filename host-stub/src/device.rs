@@ -20,9 +20,11 @@ use crate::launch::{Kernel, native_kernel};
 use crate::loader::Image;
 use crate::sim::alloc::{Allocator, Kind};
 use crate::sim::engine::EnginePool;
+use crate::sim::inbox::{Command, Inbox};
 use crate::sim::memory::SharedMemory;
 use crate::sim::queue::{MAX_QUEUES, QueueTable};
-use crate::sim::scheduler::{Command, DeviceCounters, Inbox, Progress, Scheduler, Shared};
+use crate::sim::scheduler::{Progress, Scheduler};
+use crate::sim::shared::{DeviceCounters, Shared};
 use crate::thread::ThreadTable;
 
 /// Freed allocations from this size on give their memory back to the system.

@@ -13,7 +13,7 @@ use crate::device::{Cpu, Device};
 use crate::error::Error;
 use crate::loader::LoadError;
 use crate::sim::alloc::Kind;
-use crate::sim::scheduler::Command;
+use crate::sim::inbox::Command;
 use crate::sim::stream::Waited;
 use crate::sim::{KernelLaunch, LaunchStats, Op, StreamShared};
 

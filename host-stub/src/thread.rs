@@ -15,9 +15,9 @@ use zerocopy::IntoBytes;
 use crate::device::Inner;
 use crate::error::Error;
 use crate::sim::alloc::Kind;
+use crate::sim::inbox::Command;
 use crate::sim::memory::SharedMemory;
 use crate::sim::queue::{QueueConfig, Registers, regs_phys};
-use crate::sim::scheduler::Command;
 
 /// Most notifies of a thread.
 pub const MAX_NOTIFIES: u32 = 65_535;

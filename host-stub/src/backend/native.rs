@@ -20,9 +20,10 @@ use hcomm_kernel::KernelFn;
 
 use super::{Cpu, CpuFault, KernelEntry, Returned};
 use crate::sim::KernelLaunch;
+use crate::sim::inbox::Command;
 use crate::sim::memory::SharedMemory;
 use crate::sim::queue::Registers;
-use crate::sim::scheduler::{Command, Shared};
+use crate::sim::shared::Shared;
 
 /// Cores that take launches.
 const CORES: usize = 2;

@@ -138,7 +138,7 @@ impl SharedMemory {
     /// # Errors
     /// [`MemoryError`].
     pub fn new(hbm_size: u64) -> Result<Self, MemoryError> {
-        if !(1 << 20..=HBM_MAX).contains(&hbm_size) || hbm_size % (1 << 20) != 0 {
+        if !(1 << 20..=HBM_MAX).contains(&hbm_size) || !hbm_size.is_multiple_of(1 << 20) {
             return Err(MemoryError::BadSize(hbm_size));
         }
         let len = LOW_SIZE + hbm_size;
@@ -229,7 +229,7 @@ impl SharedMemory {
     /// # Errors
     /// [`OutsideHbm`], also for an unaligned address.
     pub fn hbm_word64(&self, addr: u64) -> Result<&AtomicU64, OutsideHbm> {
-        if addr % 8 != 0 {
+        if !addr.is_multiple_of(8) {
             return Err(OutsideHbm { addr, len: 8 });
         }
         let ptr = self.hbm_ptr(addr, 8)?;
@@ -301,7 +301,7 @@ impl SharedMemory {
     /// Pointer to `len` mapped bytes of the low part.
     fn low_ptr(&self, phys: u64, len: usize, align: u64) -> *mut u8 {
         let offset = phys.wrapping_sub(RAM_PHYS);
-        let inside = offset <= LOW_SIZE && len as u64 <= LOW_SIZE - offset && phys % align == 0;
+        let inside = offset <= LOW_SIZE && len as u64 <= LOW_SIZE - offset && phys.is_multiple_of(align);
         assert!(inside, "{len} bytes at {phys:#x} are not in the low part");
         // SAFETY: just checked that the offset is inside the mapping.
         unsafe { self.low.ptr.as_ptr().add(offset as usize) }
@@ -346,7 +346,7 @@ impl SharedMemory {
 impl Memory for SharedMemory {
     fn load_sqe(&self, addr: u64) -> Result<[u8; 64], OutsideHbm> {
         let ptr = self.hbm_ptr(addr, 64)?;
-        if addr % 8 != 0 {
+        if !addr.is_multiple_of(8) {
             return Err(OutsideHbm { addr, len: 64 });
         }
         let mut sqe = [0; 64];
