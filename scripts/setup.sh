@@ -37,7 +37,7 @@ install_packages() {
     local what=$1
     shift
     local by_hand="sudo apt-get update && sudo apt-get install -y --no-install-recommends $*"
-    have apt-get || stop "$what is missing, and there is no apt-get: install it with your package manager" "$*"
+    have apt-get || stop "$what is missing, and there is no apt-get: install what Debian calls:" "$*"
     as_root true || stop "$what is missing, and installing it needs root; type:" "$by_hand"
     local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@")
     say "$what is missing: installing $*"
@@ -49,8 +49,8 @@ install_packages() {
 
 check_rust() {
     have cargo && have rustc ||
-        stop "cargo is missing: install Rust $MIN_RUST or newer with rustup, as root of a Debian system for example by:" \
-            "apt-get install -y rustup && rustup default stable"
+        stop "cargo is missing: install Rust $MIN_RUST or newer; type:" \
+            "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
     local version
     version=$(rustc --version | cut -d ' ' -f 2)
     if [ "$(printf '%s\n' "$MIN_RUST" "$version" | sort -V | head -n 1)" != "$MIN_RUST" ]; then
