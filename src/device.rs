@@ -54,6 +54,10 @@ impl Device {
         self.queues.get(index)
     }
 
+    pub(crate) fn queues(&self) -> &[QueueSlot] {
+        &self.queues
+    }
+
     pub(crate) fn ids(&self) -> &IdAllocator {
         &self.ids
     }

@@ -1,4 +1,36 @@
-//! Device-side copy path of Ascend communication kernels.
+//! Device-side copy path of Ascend communication kernels, for the AI CPU (engine `AICPU_TS`) of an Atlas 350.
+//!
+//! A kernel moves data by queueing tasks for the task scheduler. [`Thread::local_copy`] (in C: `HcommLocalCopyOnThread`)
+//! encodes one 64-byte descriptor for each chunk, writes it into the ring of a communication thread's queue and rings the
+//! doorbell; the SDMA engine moves the bytes later.
+//!
+//! | part | what it does |
+//! |---|---|
+//! | [`spec`] | formats: descriptors, registers, handles, parameters, addresses |
+//! | [`port`] | what the platform gives; each program defines it once |
+//! | [`Device`], [`Core`] | context of a device and of a core |
+//! | [`Thread`] | handle to queue; the operations |
+//! | [`copy`] | the split into chunks |
+//! | [`abi`] | C entry points |
+//!
+//! It does not touch data: an address is a number here, and whether it is device memory shows when the task runs. It
+//! does not allocate, and it does not run tasks.
 #![cfg_attr(not(test), no_std)]
 
+pub mod abi;
+pub mod copy;
+mod device;
+mod error;
+mod fmt;
+pub mod port;
+mod queue;
+pub mod regs;
 pub mod spec;
+mod task_id;
+#[cfg(test)]
+mod test_port;
+mod thread;
+
+pub use device::{Core, Device, SQ_FULL_TIMEOUT_US};
+pub use error::{Error, QueueFull};
+pub use thread::Thread;

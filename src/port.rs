@@ -4,10 +4,13 @@
 //! functions `hcomm_port_*`, which the device image and the host's native CPU each define once. [`Platform`] is the port
 //! that calls them. Nothing here assumes registers in memory.
 
+use core::ffi::c_void;
+
 use embedded_hal::delay::DelayNs;
 
 use crate::device::Core;
 use crate::spec::queue::QueueStatus;
+use crate::spec::{DeviceAddr, Sqe};
 
 /// Names a queue to the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,19 @@ pub trait Port {
 
     /// A delay for back-off.
     fn delay(&self) -> impl DelayNs;
+
+    /// Stores all 64 bytes of `sqe` into the ring entry at `slot`, as aligned 64-bit stores in order of address.
+    ///
+    /// # Safety
+    /// `slot` is a 64-byte aligned ring entry that is mapped, and no one else's until the doorbell.
+    #[inline]
+    unsafe fn write_slot(&self, slot: DeviceAddr, sqe: &Sqe) {
+        let words = core::ptr::with_exposed_provenance_mut::<u64>(slot.0 as usize);
+        for (index, word) in sqe.0.iter().enumerate() {
+            // SAFETY: the caller owes a mapped, aligned entry of eight words, which no one else touches.
+            unsafe { words.add(index).write_volatile(*word) };
+        }
+    }
 }
 
 /// The port of this program's platform.
@@ -54,8 +70,8 @@ pub struct Platform;
 
 // The platform of a program. C linkage and plain numbers, so that a platform can also be written in C.
 unsafe extern "C" {
-    /// The core that runs the caller, null outside a launch. It stays valid until the launch ends.
-    safe fn hcomm_port_core() -> *const Core<'static>;
+    /// The [`Core`] that runs the caller, null outside a launch. It stays valid until the launch ends.
+    safe fn hcomm_port_core() -> *const c_void;
     /// [`Port::head`].
     safe fn hcomm_port_head(sq_id: u32, regs: u64) -> u32;
     /// [`Port::status`].
@@ -112,5 +128,5 @@ impl DelayNs for PlatformDelay {
 #[inline]
 pub(crate) fn with_core<R>(run: impl FnOnce(&Core<'_>) -> R) -> Option<R> {
     // SAFETY: the platform's contract (see `hcomm_port_core`): null, or a core that outlives the launch that we are in.
-    unsafe { hcomm_port_core().as_ref() }.map(run)
+    unsafe { hcomm_port_core().cast::<Core<'_>>().as_ref() }.map(run)
 }

@@ -28,6 +28,7 @@ pub trait KernelParams: FromBytes + IntoBytes + Immutable + KnownLayout + Sized 
 
 /// Why parameters were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ParamsError {
     /// No parameters.
     #[error("kernel parameters are null")]

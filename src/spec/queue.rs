@@ -28,7 +28,9 @@ pub struct Doorbell {
     pub count: u32,
 }
 
-/// What the host lets a queue do. Open: an unknown number counts as [`QueueStatus::FREE`].
+/// Status word of a queue: what the host lets it do (low 8 bits), and how often the host has reset it (high 24 bits).
+///
+/// Open: an unknown state counts as [`FREE`](Self::FREE). The constants are the words of a queue that was never reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct QueueStatus(pub u32);
@@ -42,4 +44,21 @@ impl QueueStatus {
     pub const REFUSING: Self = Self(2);
     /// Its communicator is being suspended.
     pub const SUSPENDED: Self = Self(3);
+
+    const STATE_BITS: u32 = 8;
+
+    /// The state alone, comparable with the constants.
+    pub const fn state(self) -> Self {
+        Self(self.0 & ((1 << Self::STATE_BITS) - 1))
+    }
+
+    /// Resets of the queue, modulo 2^24. After a reset head and tail start anew at the head register.
+    pub const fn epoch(self) -> u32 {
+        self.0 >> Self::STATE_BITS
+    }
+
+    /// This state after `epoch` resets.
+    pub const fn with_epoch(self, epoch: u32) -> Self {
+        Self(self.state().0 | epoch << Self::STATE_BITS)
+    }
 }

@@ -1,0 +1,182 @@
+//! Local copy: argument checks and the split into chunks.
+
+use crate::device::Core;
+use crate::error::Error;
+use crate::port::Port;
+use crate::queue::{Tasks, submit};
+use crate::spec::stars950::Sdma;
+use crate::spec::{DeviceAddr, Sqe};
+use crate::thread::Thread;
+
+/// Most bytes of one task: 4 GiB - 2 MiB. The 32-bit length can't wrap, and every chunk keeps the alignment of the first.
+pub const MAX_CHUNK: u64 = (4 << 30) - (2 << 20);
+
+/// # Errors
+/// [`Error::NullDst`], [`Error::NullSrc`].
+#[inline]
+pub(crate) fn check_addresses(dst: DeviceAddr, src: DeviceAddr) -> Result<(), Error> {
+    if dst.is_null() {
+        return Err(Error::NullDst);
+    }
+    if src.is_null() {
+        return Err(Error::NullSrc);
+    }
+    Ok(())
+}
+
+/// [`Thread::local_copy`] on any port.
+#[inline]
+pub(crate) fn local_copy<P: Port>(
+    port: &P,
+    core: &Core<'_>,
+    thread: &Thread,
+    dst: DeviceAddr,
+    src: DeviceAddr,
+    len: u64,
+) -> Result<(), Error> {
+    let Some(last) = len.checked_sub(1) else { return Ok(()) };
+    for addr in [dst, src] {
+        if addr.0.checked_add(last).is_none() {
+            return Err(Error::AddressOverflow { addr, len });
+        }
+    }
+    submit(port, core, thread, Chunks::new(dst, src, len))
+}
+
+/// The tasks of one copy, in order of address. Lengths add up to that of the copy, none is 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunks {
+    dst: DeviceAddr,
+    src: DeviceAddr,
+    len: u64,
+    done: u64,
+}
+
+impl Chunks {
+    /// The chunks of a copy of `len` bytes. Addresses are taken as they are: they wrap at 2^64.
+    #[inline]
+    pub const fn new(dst: DeviceAddr, src: DeviceAddr, len: u64) -> Self {
+        Self { dst, src, len, done: 0 }
+    }
+}
+
+impl Iterator for Chunks {
+    type Item = Sdma;
+
+    #[inline]
+    fn next(&mut self) -> Option<Sdma> {
+        let left = self.len - self.done;
+        if left == 0 {
+            return None;
+        }
+        // At most MAX_CHUNK, which is below 2^32.
+        let len = left.min(MAX_CHUNK) as u32;
+        let at = |addr: DeviceAddr| DeviceAddr(addr.0.wrapping_add(self.done));
+        let chunk = Sdma::new(at(self.src), at(self.dst), len);
+        self.done += u64::from(len);
+        Some(chunk)
+    }
+}
+
+impl Tasks for Chunks {
+    #[inline]
+    fn remaining(&self) -> u64 {
+        (self.len - self.done).div_ceil(MAX_CHUNK)
+    }
+
+    #[inline]
+    fn next(&mut self, task_id: u32) -> Sqe {
+        // `submit` takes `remaining` tasks at most; an empty one here would be a copy of nothing.
+        Iterator::next(self).unwrap_or(Sdma::new(self.src, self.dst, 0)).build(task_id)
+    }
+
+    fn queued_len(&self) -> u64 {
+        self.done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::queue::QueueStatus;
+    use crate::test_port::{STALE, TestPort};
+
+    const DST: DeviceAddr = DeviceAddr(0x12c0_0010_0001);
+    const SRC: DeviceAddr = DeviceAddr(0x12c0_8000_0003);
+
+    fn copy(port: &mut TestPort, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
+        let device = port.device();
+        let thread = port.thread(&device);
+        local_copy(port, &Core::new(&device), &thread, dst, src, len)
+    }
+
+    #[test]
+    fn chunks_cover_every_byte_once_in_order() {
+        let lens =
+            [1, MAX_CHUNK - 1, MAX_CHUNK, MAX_CHUNK + 1, 2 * MAX_CHUNK, 2 * MAX_CHUNK + 1, 1 << 32, (1 << 32) + 1];
+        for len in lens.into_iter().chain([16 << 30]) {
+            let mut port = TestPort::new(16);
+            copy(&mut port, DST, SRC, len).unwrap();
+            let count = len.div_ceil(MAX_CHUNK) as usize;
+            let mut done = 0;
+            for (task_id, sqe) in port.slots()[..count].iter().enumerate() {
+                let chunk = (len - done).min(MAX_CHUNK);
+                let expected = Sdma::new(DeviceAddr(SRC.0 + done), DeviceAddr(DST.0 + done), chunk as u32);
+                assert_eq!(*sqe, expected.build(task_id as u32), "{len} bytes, chunk {task_id}");
+                assert!(chunk > 0 && chunk < 1 << 32);
+                done += chunk;
+            }
+            assert_eq!(done, len);
+            assert_eq!(port.slots()[count..], vec![STALE; 16 - count]);
+        }
+    }
+
+    #[test]
+    fn nothing_is_queued_for_nothing() {
+        let mut port = TestPort::new(4);
+        port.status.set(QueueStatus::SUSPENDED);
+        assert_eq!(copy(&mut port, DST, SRC, 0), Ok(()));
+        assert_eq!((port.take_calls(), port.slots()), (vec![], vec![STALE; 4]));
+    }
+
+    #[test]
+    fn range_may_end_at_the_end_of_the_address_space_but_not_past_it() {
+        let last = DeviceAddr(u64::MAX);
+        for (dst, src, len, bad) in [
+            (last, SRC, 1, None),
+            (SRC, last, 1, None),
+            (last, SRC, 2, Some(last)),
+            (SRC, last, 2, Some(last)),
+            (DST, SRC, u64::MAX, Some(DST)),
+            (DeviceAddr(2), DeviceAddr(1), u64::MAX, Some(DeviceAddr(2))),
+            (DeviceAddr(1), DeviceAddr(2), u64::MAX, Some(DeviceAddr(2))),
+        ] {
+            let mut port = TestPort::new(4);
+            let expected = bad.map_or(Ok(()), |addr| Err(Error::AddressOverflow { addr, len }));
+            assert_eq!(copy(&mut port, dst, src, len), expected, "{dst} {src} {len}");
+            assert_eq!(port.slots()[0] == STALE, bad.is_some());
+        }
+    }
+
+    #[test]
+    fn longest_copy_flows_through_a_ring_and_a_dead_device_ends_it() {
+        let mut port = TestPort::new(4);
+        port.expect_delays(&[1000]);
+        let device = port.device();
+        let thread = port.thread(&device);
+        let core = Core::new(&device);
+        core.set_sq_full_timeout_us(1);
+        let one = DeviceAddr(1);
+        let Err(Error::QueueFull(full)) = local_copy(&port, &core, &thread, one, one, u64::MAX) else { panic!("full") };
+        assert_eq!(full.queued_len, 3 * MAX_CHUNK);
+    }
+
+    #[test]
+    fn null_addresses_are_refused_dst_first() {
+        let null = DeviceAddr(0);
+        assert_eq!(check_addresses(null, null), Err(Error::NullDst));
+        assert_eq!(check_addresses(null, SRC), Err(Error::NullDst));
+        assert_eq!(check_addresses(DST, null), Err(Error::NullSrc));
+        assert_eq!(check_addresses(DST, SRC), Ok(()));
+    }
+}

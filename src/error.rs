@@ -1,0 +1,117 @@
+//! What a call can answer.
+
+use crate::spec::DeviceAddr;
+use crate::spec::code;
+use crate::spec::params::ParamsError;
+use crate::spec::thread::{Engine, ThreadHandle};
+
+/// A ring stayed full for longer than the caller waits. It is as it was before the call but for what `queued_len` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[error(
+    "sq {sq_id} full for {timeout_us} us: head {head}, tail {tail}, {wanted} entries wanted, {queued_len} bytes queued"
+)]
+pub struct QueueFull {
+    /// The queue.
+    pub sq_id: u32,
+    /// Entry that the device fetches next.
+    pub head: u32,
+    /// Entry that we fill next.
+    pub tail: u32,
+    /// Free entries that the call needs.
+    pub wanted: u32,
+    /// Bytes that the call had queued before: not 0 only for a call of more chunks than the ring has entries.
+    pub queued_len: u64,
+    /// Limit of the wait in microseconds.
+    pub timeout_us: u64,
+}
+
+/// Why a call was refused. A refused call has changed nothing, but for what [`QueueFull::queued_len`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Error {
+    /// Destination is null.
+    #[error("dst is null")]
+    NullDst,
+    /// Source is null.
+    #[error("src is null")]
+    NullSrc,
+    /// Thread handle is 0.
+    #[error("thread handle is 0")]
+    NullThread,
+    /// Called outside a kernel: there is no AI CPU core to look the handle up on.
+    #[error("called outside a kernel: no AI CPU core runs the caller")]
+    NoCore,
+    /// The handle names no live thread of this device.
+    #[error("thread handle {:#x} names no live thread", .0.0)]
+    BadHandle(ThreadHandle),
+    /// The thread belongs to another engine.
+    #[error("thread handle {:#x} is of engine {}, not AICPU_TS", .handle.0, .engine.0)]
+    WrongEngine {
+        /// The handle.
+        handle: ThreadHandle,
+        /// Its thread's engine.
+        engine: Engine,
+    },
+    /// The descriptor of the thread or a register of its queue holds a value that it can't have.
+    #[error("sq {sq_id} reports {what} {value}, limit {limit}")]
+    BadQueue {
+        /// The queue.
+        sq_id: u32,
+        /// Name of the field.
+        what: &'static str,
+        /// Its value.
+        value: u64,
+        /// What it must not exceed, or fall short of.
+        limit: u64,
+    },
+    /// Address + length does not fit into 64 bits.
+    #[error("{addr} + {len} bytes is past the end of the address space")]
+    AddressOverflow {
+        /// Start of the range.
+        addr: DeviceAddr,
+        /// Its length.
+        len: u64,
+    },
+    /// More bytes than a buffer has.
+    #[error("{len} bytes do not fit into a buffer of {limit}")]
+    TooLarge {
+        /// Bytes asked for.
+        len: u64,
+        /// Bytes that there are.
+        limit: u64,
+    },
+    /// The thread's communicator is being suspended.
+    #[error("sq {sq_id} is suspended")]
+    Suspended {
+        /// The queue.
+        sq_id: u32,
+    },
+    /// Ring full for too long.
+    #[error(transparent)]
+    QueueFull(#[from] QueueFull),
+    /// The device does not take the doorbell.
+    #[error("sq {sq_id} refuses the doorbell")]
+    DoorbellRefused {
+        /// The queue.
+        sq_id: u32,
+    },
+    /// Not the parameters of this kernel.
+    #[error(transparent)]
+    BadParams(#[from] ParamsError),
+}
+
+impl Error {
+    /// The code that the C API answers.
+    pub const fn code(&self) -> i32 {
+        match self {
+            Self::NullDst | Self::NullSrc | Self::NullThread | Self::BadParams(ParamsError::Null) => code::HCCL_E_PTR,
+            Self::BadHandle(_) | Self::WrongEngine { .. } => code::HCCL_E_NOT_FOUND,
+            Self::NoCore => code::HCCL_E_UNAVAIL,
+            Self::AddressOverflow { .. } | Self::TooLarge { .. } | Self::BadParams(_) => code::HCCL_E_PARA,
+            Self::Suspended { .. } => code::HCCL_E_SUSPENDING,
+            Self::QueueFull(_) => code::HCCL_E_TIMEOUT,
+            Self::DoorbellRefused { .. } | Self::BadQueue { .. } => code::HCCL_E_DRV,
+        }
+    }
+}

@@ -1,0 +1,560 @@
+//! Submission queue: room in the ring, slots, publication, and the wait for room. No hardware in it: see [`port`](crate::port).
+//!
+//! Publication is two steps that no other core of the device can come between: all slots of a group are written, then one
+//! barrier and one doorbell make them the device's. A group that is refused leaves tail and task ids as they were.
+
+use core::sync::atomic::{Ordering, fence};
+
+use embedded_hal::delay::DelayNs;
+use spin::Mutex;
+
+use crate::device::Core;
+use crate::error::{Error, QueueFull};
+use crate::port::{Port, QueueId};
+use crate::spec::queue::{MIN_DEPTH, QueueStatus};
+use crate::spec::{DeviceAddr, SQE_SIZE, Sqe};
+use crate::task_id::{HeldBlock, IdDraw, IdRange};
+use crate::thread::Thread;
+
+/// First and longest pause between two looks at the head of a full ring.
+const PAUSE_NS: (u32, u32) = (1_000, 1_000_000);
+
+/// Tasks of one call, in order.
+pub(crate) trait Tasks: Clone {
+    /// Tasks still to be queued.
+    fn remaining(&self) -> u64;
+    /// Descriptor of the next task, of which there is one.
+    fn next(&mut self, task_id: u32) -> Sqe;
+    /// Bytes of the tasks that were taken.
+    fn queued_len(&self) -> u64;
+}
+
+/// A ring as the descriptor of its thread gives it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ring {
+    base: DeviceAddr,
+    depth: u32,
+    queue: QueueId,
+}
+
+impl Ring {
+    /// # Errors
+    /// [`Error::BadQueue`] for a depth below [`MIN_DEPTH`], a base that is null or not aligned to an entry, or a ring
+    /// that runs past the end of the address space.
+    pub(crate) fn new(base: DeviceAddr, depth: u32, queue: QueueId) -> Result<Self, Error> {
+        let bad = |what, value, limit| Err(Error::BadQueue { sq_id: queue.sq_id, what, value, limit });
+        let entry = SQE_SIZE as u64;
+        if depth < MIN_DEPTH {
+            return bad("depth", depth.into(), MIN_DEPTH.into());
+        }
+        if base.is_null() || !base.0.is_multiple_of(entry) || base.0.checked_add(u64::from(depth) * entry).is_none() {
+            return bad("ring address", base.0, entry);
+        }
+        Ok(Self { base, depth, queue })
+    }
+
+    /// Entries from `from` up to `to`, both below the depth.
+    fn distance(&self, from: u32, to: u32) -> u32 {
+        if to >= from { to - from } else { self.depth - from + to }
+    }
+
+    fn after(&self, index: u32) -> u32 {
+        if index + 1 == self.depth { 0 } else { index + 1 }
+    }
+
+    fn slot(&self, index: u32) -> DeviceAddr {
+        DeviceAddr(self.base.0 + u64::from(index) * SQE_SIZE as u64)
+    }
+}
+
+/// The device's own state of one queue.
+struct State {
+    /// Life of the thread that everything below belongs to; 0 = of none yet.
+    generation: u16,
+    /// Status word that lets a call go on without a closer look.
+    enabled: QueueStatus,
+    ring: Ring,
+    /// Head as last read. The device may be further on.
+    head: u32,
+    tail: u32,
+    ids: IdRange,
+}
+
+impl State {
+    const NONE: Self = Self {
+        generation: 0,
+        enabled: QueueStatus::FREE,
+        ring: Ring { base: DeviceAddr(0), depth: 0, queue: QueueId { sq_id: 0, regs: 0 } },
+        head: 0,
+        tail: 0,
+        ids: IdRange::EMPTY,
+    };
+
+    /// Free entries as far as the cached head tells. One entry stays empty: a full ring differs from an empty one.
+    fn free(&self) -> u32 {
+        self.ring.depth - 1 - self.ring.distance(self.head, self.tail)
+    }
+
+    /// Reads the head again. The device is not trusted: it can only have come closer to the tail.
+    fn read_head<P: Port>(&mut self, port: &P) -> Result<(), Error> {
+        let ring = self.ring;
+        let head = port.head(ring.queue);
+        let outstanding = ring.distance(self.head, self.tail);
+        if head >= ring.depth || ring.distance(head, self.tail) > outstanding {
+            let (value, limit) = (head.into(), self.tail.into());
+            return Err(Error::BadQueue { sq_id: ring.queue.sq_id, what: "head", value, limit });
+        }
+        // Pairs with the device's release store of the head: it has read the entries before it, we may write them now.
+        fence(Ordering::Acquire);
+        self.head = head;
+        Ok(())
+    }
+
+    /// Starts anew at the head that the device reports: after a thread was acquired or its queue was reset.
+    fn restart<P: Port>(&mut self, port: &P, status: QueueStatus) -> Result<(), Error> {
+        let Ring { depth, queue, .. } = self.ring;
+        let head = port.head(queue);
+        if head >= depth {
+            let (value, limit) = (head.into(), depth.into());
+            return Err(Error::BadQueue { sq_id: queue.sq_id, what: "head", value, limit });
+        }
+        (self.head, self.tail) = (head, head);
+        self.enabled = QueueStatus::ENABLED.with_epoch(status.epoch());
+        Ok(())
+    }
+}
+
+/// One entry of the device-private table of queues; entry *n* belongs to slot *n* of the thread table.
+pub(crate) struct QueueSlot {
+    state: Mutex<State>,
+    held: HeldBlock,
+}
+/// Memory of a thread, ring and notifies apart.
+const _: () = assert!(size_of::<QueueSlot>() + crate::spec::thread::DESCRIPTOR_SIZE as usize <= 256);
+
+impl QueueSlot {
+    pub(crate) const fn new() -> Self {
+        Self { state: Mutex::new(State::NONE), held: HeldBlock::none() }
+    }
+
+    pub(crate) fn held(&self) -> &HeldBlock {
+        &self.held
+    }
+}
+
+/// Queues `tasks` on the queue of `thread`: all in one group, or in as few as it takes when the ring is smaller than that.
+///
+/// # Errors
+/// [`Error::Suspended`], [`Error::QueueFull`], [`Error::DoorbellRefused`] in this order; [`Error::BadHandle`] when the thread
+/// has been freed; [`Error::BadQueue`] when the device reports what can't be. The group that was refused left no trace.
+#[inline]
+pub(crate) fn submit<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, mut tasks: impl Tasks) -> Result<(), Error> {
+    let mut wait = None;
+    let mut flows = false;
+    loop {
+        let slot = core.device().queue(thread.index()).ok_or(Error::BadHandle(thread.handle()))?;
+        let mut state = slot.state.lock();
+        let refusing = enter(port, thread, slot, &mut state)?;
+
+        let room = state.ring.depth - 1;
+        let wanted = u32::try_from(tasks.remaining()).map_or(room, |remaining| remaining.min(room));
+        if state.free() < wanted {
+            state.read_head(port)?;
+        }
+        // More tasks than entries: they flow through the ring as it drains.
+        flows |= tasks.remaining() > room.into();
+        let group = if flows { state.free().min(wanted) } else { wanted };
+        if group > 0 && state.free() >= group {
+            if refusing {
+                return Err(Error::DoorbellRefused { sq_id: state.ring.queue.sq_id });
+            }
+            publish(port, core, slot, &mut state, &mut tasks, group)?;
+            if tasks.remaining() == 0 {
+                return Ok(());
+            }
+            wait = None;
+            continue;
+        }
+
+        let State { ring, head, tail, .. } = *state;
+        // The lock is free during the pause: another core's call on this queue has a limit of its own.
+        drop(state);
+        let wait = wait.get_or_insert_with(|| Wait::new(port, core.sq_full_timeout_us()));
+        if !wait.pause(port) {
+            let (sq_id, timeout_us, queued_len) = (ring.queue.sq_id, wait.timeout_us, tasks.queued_len());
+            return Err(QueueFull { sq_id, head, tail, wanted, queued_len, timeout_us }.into());
+        }
+    }
+}
+
+/// Makes `state` that of `thread`'s present life, and looks at the status. `Ok(true)`: it refuses doorbells.
+#[inline]
+fn enter<P: Port>(port: &P, thread: &Thread, slot: &QueueSlot, state: &mut State) -> Result<bool, Error> {
+    if state.generation == thread.generation() && port.status(state.ring.queue) == state.enabled {
+        return Ok(false);
+    }
+    enter_anew(port, thread, slot, state)
+}
+
+#[cold]
+fn enter_anew<P: Port>(port: &P, thread: &Thread, slot: &QueueSlot, state: &mut State) -> Result<bool, Error> {
+    if state.generation != thread.generation() {
+        let ring = thread.ring()?;
+        *state = State { ring, ..State::NONE };
+        slot.held.clear();
+        let status = port.status(ring.queue);
+        state.restart(port, status)?;
+        state.generation = thread.generation();
+    }
+    let sq_id = state.ring.queue.sq_id;
+    let status = port.status(state.ring.queue);
+    match status.state() {
+        QueueStatus::SUSPENDED => return Err(Error::Suspended { sq_id }),
+        QueueStatus::ENABLED | QueueStatus::REFUSING => {}
+        _ => return Err(Error::BadHandle(thread.handle())),
+    }
+    if status.epoch() != state.enabled.epoch() {
+        state.restart(port, status)?;
+    }
+    Ok(status.state() == QueueStatus::REFUSING)
+}
+
+/// Writes `group` descriptors into free slots and rings once. `state.free()` is at least `group`.
+#[inline]
+fn publish<P: Port>(
+    port: &P,
+    core: &Core<'_>,
+    slot: &QueueSlot,
+    state: &mut State,
+    tasks: &mut impl Tasks,
+    group: u32,
+) -> Result<(), Error> {
+    let ring = state.ring;
+    let held = core.device().queues().iter().map(QueueSlot::held);
+    let mut ids = IdDraw::new(core.device().ids(), held, &slot.held, state.ids);
+    let mut left = tasks.clone();
+    let mut tail = state.tail;
+    for _ in 0..group {
+        let sqe = left.next(ids.next());
+        // SAFETY: `tail` is below the depth of a ring that `Ring::new` checked and the host keeps mapped for the thread's
+        // life (`Device::set_thread_table`); `submit` saw `group` free entries from here on, which are ours until the
+        // doorbell.
+        unsafe { port.write_slot(ring.slot(tail), &sqe) };
+        tail = ring.after(tail);
+    }
+    // Pairs with the device's acquire load of the doorbell: it sees the new tail only after the slots.
+    port.store_barrier();
+    if port.ring(ring.queue, tail).is_err() {
+        state.ids = ids.undo();
+        return Err(Error::DoorbellRefused { sq_id: ring.queue.sq_id });
+    }
+    state.ids = ids.finish();
+    state.tail = tail;
+    *tasks = left;
+    Ok(())
+}
+
+/// A wait for room that ends.
+struct Wait {
+    since_us: u64,
+    timeout_us: u64,
+    pause_ns: u32,
+}
+
+impl Wait {
+    #[cold]
+    fn new<P: Port>(port: &P, timeout_us: u64) -> Self {
+        Self { since_us: port.now_us(), timeout_us, pause_ns: PAUSE_NS.0 }
+    }
+
+    /// Pauses, for twice as long each time up to the cap. `false`, without a pause: the limit is over.
+    #[cold]
+    fn pause<P: Port>(&mut self, port: &P) -> bool {
+        if self.timeout_us != 0 && port.now_us().saturating_sub(self.since_us) >= self.timeout_us {
+            return false;
+        }
+        port.delay().delay_ns(self.pause_ns);
+        self.pause_ns = self.pause_ns.saturating_mul(2).min(PAUSE_NS.1);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::DeviceAddr;
+    use crate::spec::stars950::Sdma;
+    use crate::test_port::{Call, STALE, TestPort};
+
+    /// `count` tasks of one byte each; task *n* copies to address *n*.
+    #[derive(Clone)]
+    struct Bytes {
+        next: u64,
+        count: u64,
+    }
+
+    impl Bytes {
+        fn new(count: u64) -> Self {
+            Self { next: 0, count }
+        }
+    }
+
+    fn sqe(task: u64, task_id: u32) -> Sqe {
+        Sdma::new(DeviceAddr(0x2000), DeviceAddr(task), 1).build(task_id)
+    }
+
+    impl Tasks for Bytes {
+        fn remaining(&self) -> u64 {
+            self.count - self.next
+        }
+
+        fn next(&mut self, task_id: u32) -> Sqe {
+            self.next += 1;
+            sqe(self.next - 1, task_id)
+        }
+
+        fn queued_len(&self) -> u64 {
+            self.next
+        }
+    }
+
+    struct Rig {
+        port: TestPort,
+        device: Box<crate::Device>,
+        thread: Thread,
+    }
+
+    impl Rig {
+        fn new(mut port: TestPort) -> Self {
+            let device = port.device();
+            let thread = port.thread(&device);
+            Self { port, device, thread }
+        }
+
+        fn submit(&self, count: u64, timeout_us: u64) -> Result<(), Error> {
+            let core = Core::new(&self.device);
+            core.set_sq_full_timeout_us(timeout_us);
+            submit(&self.port, &core, &self.thread, Bytes::new(count))
+        }
+    }
+
+    #[test]
+    fn group_is_published_slots_barrier_doorbell() {
+        let rig = Rig::new(TestPort::new(8));
+        rig.submit(3, 1).unwrap();
+        rig.port.take_calls();
+        rig.submit(2, 1).unwrap();
+        let expected = [Call::Status, Call::Slot(3), Call::Slot(4), Call::Barrier, Call::Ring(5)];
+        assert_eq!(rig.port.take_calls(), expected, "one look at the status, none at the head, one doorbell");
+        let slots = rig.port.slots();
+        assert_eq!(slots[..5], [sqe(0, 0), sqe(1, 1), sqe(2, 2), sqe(0, 3), sqe(1, 4)]);
+        assert_eq!(slots[5..], [STALE; 3], "slots past the tail are not touched");
+    }
+
+    #[test]
+    fn group_wraps_over_the_end_of_the_ring() {
+        let rig = Rig::new(TestPort::starting_at(8, 7));
+        rig.submit(3, 1).unwrap();
+        let slots = rig.port.slots();
+        assert_eq!([slots[7], slots[0], slots[1]], [sqe(0, 0), sqe(1, 1), sqe(2, 2)]);
+        assert_eq!(rig.port.take_calls().last(), Some(&Call::Ring(2)));
+    }
+
+    #[test]
+    fn every_depth_and_head_takes_depth_minus_one() {
+        for depth in [2, 5, 8, 100, 128] {
+            for head in 0..depth {
+                let rig = Rig::new(TestPort::starting_at(depth, head));
+                for task in 0..depth - 1 {
+                    assert_eq!(rig.submit(1, 1), Ok(()), "depth {depth}, head {head}, task {task}");
+                }
+                let before = (rig.port.slots(), rig.device.queue(2).unwrap().state.lock().ids);
+                rig.port.expect_delays(&[1000]);
+                let tail = (head + depth - 1) % depth;
+                let full = QueueFull { sq_id: 9, head, tail, wanted: 1, queued_len: 0, timeout_us: 1 };
+                assert_eq!(rig.submit(1, 1), Err(full.into()), "depth {depth}, head {head}");
+                assert_eq!((rig.port.slots(), rig.device.queue(2).unwrap().state.lock().ids), before);
+                // The ring is as it was: once the device has run one entry, the next call takes exactly its slot.
+                rig.port.speed.set(1);
+                rig.port.take_calls();
+                assert_eq!(rig.submit(1, 1), Ok(()), "depth {depth}, head {head}");
+                let calls = rig.port.take_calls();
+                assert_eq!(calls, [Call::Status, Call::Head, Call::Slot(tail), Call::Barrier, Call::Ring(head)]);
+            }
+        }
+    }
+
+    #[test]
+    fn drained_ring_is_read_again_before_it_is_called_full() {
+        let rig = Rig::new(TestPort::new(8));
+        rig.submit(7, 1).unwrap();
+        rig.port.speed.set(8);
+        rig.port.take_calls();
+        rig.submit(1, 1).unwrap();
+        let expected = [Call::Status, Call::Head, Call::Slot(7), Call::Barrier, Call::Ring(0)];
+        assert_eq!(rig.port.take_calls(), expected, "one look at the head, no delay");
+    }
+
+    #[test]
+    fn several_laps_keep_every_descriptor_whole() {
+        for depth in [2, 5, 8, 100, 2048] {
+            let rig = Rig::new(TestPort::new(depth));
+            rig.port.speed.set(1);
+            for task in 0..3 * depth + 1 {
+                rig.submit(1, 0).unwrap();
+                let slot = (task % depth) as usize;
+                assert_eq!(rig.port.slots()[slot], sqe(0, task), "depth {depth}, task {task}");
+            }
+        }
+    }
+
+    #[test]
+    fn back_off_doubles_up_to_its_cap_and_ends_at_the_limit() {
+        let rig = Rig::new(TestPort::new(2));
+        rig.submit(1, 1).unwrap();
+        let mut delays: Vec<u32> = (0..10).map(|turn| 1000 << turn).collect();
+        delays.extend([1_000_000; 3]);
+        rig.port.expect_delays(&delays);
+        let full = QueueFull { sq_id: 9, head: 0, tail: 1, wanted: 1, queued_len: 0, timeout_us: 4000 };
+        assert_eq!(rig.submit(1, 4000), Err(full.into()));
+    }
+
+    #[test]
+    fn zero_waits_for_as_long_as_it_takes() {
+        let rig = Rig::new(TestPort::new(2));
+        rig.submit(1, 1).unwrap();
+        rig.port.now_us.set(u64::MAX - 5);
+        let looks = 40;
+        let delays: Vec<u32> = (0..looks).map(|turn| 1_000_000.min(1000_u32 << turn.min(20))).collect();
+        rig.port.expect_delays(&delays);
+        // The clock passes its end meanwhile: no arithmetic may mind.
+        rig.port.run_after_looks(looks + 1);
+        assert_eq!(rig.submit(1, 0), Ok(()));
+    }
+
+    #[test]
+    fn more_tasks_than_entries_flow_through() {
+        let rig = Rig::new(TestPort::new(5));
+        rig.port.speed.set(2);
+        rig.submit(23, 1).unwrap();
+        let calls = rig.port.take_calls();
+        let slots: Vec<u32> =
+            calls.iter().filter_map(|call| if let Call::Slot(n) = call { Some(*n) } else { None }).collect();
+        assert_eq!(slots, (0..23).map(|task| task % 5).collect::<Vec<_>>());
+        assert!(calls.iter().filter(|call| matches!(call, Call::Ring(_))).count() >= 5);
+        assert_eq!(rig.port.slots()[2], sqe(22, 22));
+    }
+
+    #[test]
+    fn timeout_in_the_middle_says_what_was_queued() {
+        let rig = Rig::new(TestPort::new(4));
+        rig.port.expect_delays(&[1000, 2000]);
+        let full = QueueFull { sq_id: 9, head: 0, tail: 3, wanted: 3, queued_len: 3, timeout_us: 2 };
+        assert_eq!(rig.submit(10, 2), Err(full.into()));
+        assert_eq!(rig.port.slots()[3], STALE);
+    }
+
+    #[test]
+    fn group_that_fits_is_never_published_in_parts() {
+        let rig = Rig::new(TestPort::new(8));
+        rig.submit(5, 1).unwrap();
+        rig.port.take_calls();
+        rig.port.expect_delays(&[1000]);
+        assert!(matches!(rig.submit(3, 1), Err(Error::QueueFull(full)) if full.wanted == 3 && full.queued_len == 0));
+        assert!(!rig.port.take_calls().iter().any(|call| matches!(call, Call::Slot(_) | Call::Ring(_))));
+    }
+
+    #[test]
+    fn refused_doorbell_leaves_tail_and_ids() {
+        let rig = Rig::new(TestPort::new(8));
+        rig.submit(1, 1).unwrap();
+        rig.port.refuse_ring.set(true);
+        assert_eq!(rig.submit(2, 1), Err(Error::DoorbellRefused { sq_id: 9 }));
+        rig.port.refuse_ring.set(false);
+        rig.submit(1, 1).unwrap();
+        assert_eq!(rig.port.slots()[1], sqe(0, 1));
+        assert_eq!(rig.port.take_calls().last(), Some(&Call::Ring(2)));
+    }
+
+    #[test]
+    fn refusing_queue_gets_no_descriptor() {
+        let rig = Rig::new(TestPort::new(8));
+        rig.port.status.set(QueueStatus::REFUSING);
+        assert_eq!(rig.submit(2, 1), Err(Error::DoorbellRefused { sq_id: 9 }));
+        assert_eq!(rig.port.slots(), [STALE; 8]);
+    }
+
+    #[test]
+    fn suspended_queue_refuses_also_while_full() {
+        let rig = Rig::new(TestPort::new(2));
+        rig.submit(1, 1).unwrap();
+        rig.port.status.set(QueueStatus::SUSPENDED);
+        assert_eq!(rig.submit(1, 1), Err(Error::Suspended { sq_id: 9 }));
+        rig.port.status.set(QueueStatus::ENABLED);
+        rig.port.speed.set(1);
+        assert_eq!(rig.submit(1, 1), Ok(()));
+    }
+
+    #[test]
+    fn unknown_status_counts_as_free() {
+        let rig = Rig::new(TestPort::new(2));
+        for status in [0, 4, 0xff, 0xffff_ff00] {
+            rig.port.status.set(QueueStatus(status));
+            assert_eq!(rig.submit(1, 1), Err(Error::BadHandle(rig.thread.handle())), "{status:#x}");
+        }
+    }
+
+    #[test]
+    fn reset_queue_starts_anew_at_the_head() {
+        let rig = Rig::new(TestPort::new(8));
+        rig.submit(5, 1).unwrap();
+        rig.port.status.set(QueueStatus::ENABLED.with_epoch(1));
+        rig.submit(1, 1).unwrap();
+        assert_eq!(rig.port.slots()[0], sqe(0, 5), "slot 0, next task id");
+        assert_eq!(rig.port.take_calls().last(), Some(&Call::Ring(1)));
+    }
+
+    #[test]
+    fn head_that_cannot_be_is_refused() {
+        let rig = Rig::new(TestPort::new(4));
+        rig.submit(2, 1).unwrap();
+        for head in [4, 3, u32::MAX] {
+            rig.port.head.set(head);
+            let bad = Error::BadQueue { sq_id: 9, what: "head", value: head.into(), limit: 2 };
+            assert_eq!(rig.submit(2, 1), Err(bad), "head {head}");
+        }
+        rig.port.head.set(1);
+        assert_eq!(rig.submit(2, 1), Ok(()));
+    }
+
+    #[test]
+    fn ring_that_cannot_be_is_refused() {
+        type Edit = fn(&mut crate::spec::thread::ThreadDescriptor);
+        let edits: [(&str, Edit); 5] = [
+            ("depth", |thread| thread.depth = 0),
+            ("depth", |thread| thread.depth = 1),
+            ("ring address", |thread| thread.sq_base = DeviceAddr(0)),
+            ("ring address", |thread| thread.sq_base.0 += 8),
+            ("ring address", |thread| thread.sq_base = DeviceAddr(u64::MAX - 63)),
+        ];
+        for (field, edit) in edits {
+            let mut port = TestPort::new(4);
+            let device = port.device();
+            port.edit_descriptor(edit);
+            let thread = port.thread(&device);
+            let result = submit(&port, &Core::new(&device), &thread, Bytes::new(1));
+            assert!(matches!(result, Err(Error::BadQueue { what, .. }) if what == field), "{field}: {result:?}");
+            assert_eq!(port.slots(), [STALE; 4]);
+        }
+    }
+
+    #[test]
+    fn thread_freed_after_its_look_up_is_refused() {
+        let mut port = TestPort::new(4);
+        let device = port.device();
+        let thread = port.thread(&device);
+        port.edit_descriptor(|descriptor| descriptor.tag.magic = 0);
+        let result = submit(&port, &Core::new(&device), &thread, Bytes::new(1));
+        assert_eq!(result, Err(Error::BadHandle(thread.handle())));
+    }
+}

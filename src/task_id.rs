@@ -1,0 +1,184 @@
+//! Task ids: 32 bits, unique among everything that a device has queued, handed to queues in blocks.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Ids of a block.
+const BLOCK_LEN: u32 = 1024;
+/// Blocks before ids start anew.
+const BLOCKS: u64 = (1 << 32) / BLOCK_LEN as u64;
+
+/// Hands out blocks of ids to the queues of a device.
+#[derive(Debug)]
+pub(crate) struct IdAllocator {
+    /// Blocks ever handed out.
+    taken: AtomicU64,
+}
+
+impl IdAllocator {
+    pub(crate) const fn new() -> Self {
+        Self::after(0)
+    }
+
+    /// An allocator that has handed out `taken` blocks.
+    pub(crate) const fn after(taken: u64) -> Self {
+        Self { taken: AtomicU64::new(taken) }
+    }
+
+    /// Takes the next block. After 2^32 ids blocks come again, but for those that a queue still draws from.
+    fn take<'q>(&self, held: impl Iterator<Item = &'q HeldBlock> + Clone) -> (u64, u32) {
+        loop {
+            let taken = self.taken.fetch_add(1, Ordering::Relaxed);
+            let block = (taken % BLOCKS) as u32;
+            if taken < BLOCKS || !held.clone().any(|held| held.is(block)) {
+                return (taken, block);
+            }
+        }
+    }
+
+    /// Undoes takes from `first` on up to `last`. If another core has taken a block since, those ids are skipped.
+    fn untake(&self, first: u64, last: u64) {
+        // A failure is that other core's take; nothing depends on which of the two happened.
+        let _ = self.taken.compare_exchange(last + 1, first, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+/// The block that a queue draws from, readable by the other queues' cores.
+#[derive(Debug)]
+pub(crate) struct HeldBlock(AtomicU32);
+
+impl HeldBlock {
+    const NONE: u32 = u32::MAX;
+
+    pub(crate) const fn none() -> Self {
+        Self(AtomicU32::new(Self::NONE))
+    }
+
+    /// Draws from no block any more.
+    pub(crate) fn clear(&self) {
+        self.0.store(Self::NONE, Ordering::Relaxed);
+    }
+
+    fn is(&self, block: u32) -> bool {
+        self.0.load(Ordering::Relaxed) == block
+    }
+}
+
+/// Ids left to one queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IdRange {
+    next: u32,
+    left: u32,
+}
+
+impl IdRange {
+    pub(crate) const EMPTY: Self = Self { next: 0, left: 0 };
+}
+
+/// Draws ids for one publication; [`undo`](Self::undo) puts everything back.
+pub(crate) struct IdDraw<'a, I> {
+    ids: &'a IdAllocator,
+    held: I,
+    mine: &'a HeldBlock,
+    range: IdRange,
+    before: (IdRange, u32),
+    takes: Option<(u64, u64)>,
+}
+
+impl<'a, I: Iterator<Item = &'a HeldBlock> + Clone> IdDraw<'a, I> {
+    /// Draws from `range` first. `mine` is the queue's mark, `held` those of all queues.
+    #[inline]
+    pub(crate) fn new(ids: &'a IdAllocator, held: I, mine: &'a HeldBlock, range: IdRange) -> Self {
+        let before = (range, mine.0.load(Ordering::Relaxed));
+        Self { ids, held, mine, range, before, takes: None }
+    }
+
+    /// The next id.
+    #[inline]
+    pub(crate) fn next(&mut self) -> u32 {
+        if self.range.left == 0 {
+            self.refill();
+        }
+        let id = self.range.next;
+        self.range = IdRange { next: id.wrapping_add(1), left: self.range.left - 1 };
+        id
+    }
+
+    #[cold]
+    fn refill(&mut self) {
+        let (taken, block) = self.ids.take(self.held.clone());
+        self.mine.0.store(block, Ordering::Relaxed);
+        self.range = IdRange { next: block * BLOCK_LEN, left: BLOCK_LEN };
+        self.takes = Some((self.takes.map_or(taken, |takes| takes.0), taken));
+    }
+
+    /// What is left after the ids drawn.
+    #[inline]
+    pub(crate) fn finish(self) -> IdRange {
+        self.range
+    }
+
+    /// Puts all drawn ids back and returns the range as it was.
+    #[cold]
+    pub(crate) fn undo(self) -> IdRange {
+        if let Some((first, last)) = self.takes {
+            self.ids.untake(first, last);
+        }
+        self.mine.0.store(self.before.1, Ordering::Relaxed);
+        self.before.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draw(ids: &IdAllocator, held: &[HeldBlock], mine: usize, range: &mut IdRange, count: usize) -> Vec<u32> {
+        let mut draw = IdDraw::new(ids, held.iter(), &held[mine], *range);
+        let drawn = (0..count).map(|_| draw.next()).collect();
+        *range = draw.finish();
+        drawn
+    }
+
+    #[test]
+    fn ids_of_two_queues_come_from_different_blocks() {
+        let (ids, held) = (IdAllocator::new(), [HeldBlock::none(), HeldBlock::none()]);
+        let (mut first, mut second) = (IdRange::EMPTY, IdRange::EMPTY);
+        assert_eq!(draw(&ids, &held, 0, &mut first, 2), [0, 1]);
+        assert_eq!(draw(&ids, &held, 1, &mut second, 2), [1024, 1025]);
+        assert_eq!(draw(&ids, &held, 0, &mut first, 1023).last(), Some(&2048), "block 2 follows block 0");
+    }
+
+    #[test]
+    fn a_block_in_use_is_passed_over_after_the_wrap() {
+        let (ids, held) = (IdAllocator::new(), [HeldBlock::none(), HeldBlock::none()]);
+        let (mut first, mut second) = (IdRange::EMPTY, IdRange::EMPTY);
+        assert_eq!(draw(&ids, &held, 0, &mut first, 1), [0]);
+        let ids = IdAllocator::after(BLOCKS - 1);
+        assert_eq!(draw(&ids, &held, 1, &mut second, 1024).last(), Some(&u32::MAX));
+        assert_eq!(draw(&ids, &held, 1, &mut second, 1), [1024], "block 0 is still held by the first queue");
+    }
+
+    #[test]
+    fn undo_leaves_no_trace() {
+        let (ids, held) = (IdAllocator::new(), [HeldBlock::none()]);
+        let mut range = IdRange::EMPTY;
+        draw(&ids, &held, 0, &mut range, 1000);
+        let mut refused = IdDraw::new(&ids, held.iter(), &held[0], range);
+        (0..3000).for_each(|_| _ = refused.next());
+        let after = refused.undo();
+        assert_eq!(after, range);
+        range = after;
+        assert_eq!(draw(&ids, &held, 0, &mut range, 25).last(), Some(&1024));
+    }
+
+    #[test]
+    fn undo_skips_ids_when_another_core_took_a_block_meanwhile() {
+        let (ids, held) = (IdAllocator::new(), [HeldBlock::none(), HeldBlock::none()]);
+        let (mut first, mut second) = (IdRange::EMPTY, IdRange::EMPTY);
+        let mut refused = IdDraw::new(&ids, held.iter(), &held[0], first);
+        refused.next();
+        draw(&ids, &held, 1, &mut second, 1);
+        first = refused.undo();
+        assert_eq!(draw(&ids, &held, 0, &mut first, 1), [2048]);
+    }
+}

@@ -1,0 +1,200 @@
+//! Communication thread: from the handle that the host gave out to the queue behind it.
+
+use core::mem::offset_of;
+use core::ptr::with_exposed_provenance;
+use core::sync::atomic::{Ordering, fence};
+
+use crate::copy;
+use crate::device::Core;
+use crate::error::Error;
+use crate::port::{Platform, QueueId, with_core};
+use crate::queue::Ring;
+use crate::spec::DeviceAddr;
+use crate::spec::thread::{DESCRIPTOR_SIZE, DescriptorTag, Engine, ThreadDescriptor, ThreadHandle};
+
+/// A live AICPU_TS thread of the device that runs the caller.
+///
+/// Says that the handle was good when it was looked up. Should the host free the thread afterwards, calls answer
+/// [`Error::BadHandle`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    handle: ThreadHandle,
+    /// Slot in the thread table.
+    index: usize,
+}
+
+impl Thread {
+    /// Looks `handle` up in the thread table. Nothing outside the table is read, whatever the number.
+    ///
+    /// # Errors
+    /// [`Error::NullThread`], [`Error::NoCore`] outside a kernel, [`Error::BadHandle`] for a malformed, foreign or stale
+    /// handle, [`Error::WrongEngine`].
+    #[inline]
+    pub fn from_handle(handle: ThreadHandle) -> Result<Self, Error> {
+        if handle.0 == 0 {
+            return Err(Error::NullThread);
+        }
+        with_core(|core| Self::look_up(core, handle)).unwrap_or(Err(Error::NoCore))
+    }
+
+    /// [`from_handle`](Self::from_handle) for a handle that is not 0, on `core`.
+    #[inline]
+    pub(crate) fn look_up(core: &Core<'_>, handle: ThreadHandle) -> Result<Self, Error> {
+        let (base, len) = core.device().thread_table();
+        // An address below the table wraps around to a huge offset.
+        let offset = handle.addr().0.wrapping_sub(base);
+        if offset >= len || !offset.is_multiple_of(DESCRIPTOR_SIZE) {
+            return Err(Error::BadHandle(handle));
+        }
+        let thread = Self { handle, index: (offset / DESCRIPTOR_SIZE) as usize };
+        if handle.generation() == 0 || !thread.is_live() {
+            return Err(Error::BadHandle(handle));
+        }
+        let engine = thread.engine();
+        if engine != Engine::AICPU_TS {
+            return Err(Error::WrongEngine { handle, engine });
+        }
+        Ok(thread)
+    }
+
+    /// Queues a copy of `len` bytes from `src` to `dst`, in as many tasks as the chunk rule needs, and returns; the copy
+    /// itself runs later. Any alignment; ranges that overlap in part have no defined result. `len` 0 queues nothing.
+    ///
+    /// # Errors
+    /// In this order: [`Error::NullDst`], [`Error::NullSrc`] (also for `len` 0), [`Error::NoCore`],
+    /// [`Error::AddressOverflow`], [`Error::BadHandle`] if the thread has been freed, [`Error::Suspended`],
+    /// [`Error::QueueFull`], [`Error::DoorbellRefused`].
+    #[inline]
+    pub fn local_copy(&self, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
+        copy::check_addresses(dst, src)?;
+        with_core(|core| copy::local_copy(&Platform, core, self, dst, src, len)).unwrap_or(Err(Error::NoCore))
+    }
+
+    /// The handle that the thread was looked up by.
+    pub fn handle(&self) -> ThreadHandle {
+        self.handle
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(crate) fn generation(&self) -> u16 {
+        self.handle.generation()
+    }
+
+    /// Whether the descriptor is alive in the generation of the handle: one word tells.
+    #[inline]
+    fn is_live(&self) -> bool {
+        let tag = self.handle.addr().0 as usize;
+        // SAFETY: `look_up` found the address to be that of a slot of the thread table, which stays readable
+        // (`Device::set_thread_table`); slots are 64-byte aligned.
+        let bits = unsafe { with_exposed_provenance::<u64>(tag).read_volatile() };
+        // Pairs with the host's release store of the tag: the rest of the descriptor is read after it.
+        fence(Ordering::Acquire);
+        bits == DescriptorTag::live(self.generation()).to_bits()
+    }
+
+    #[inline]
+    fn engine(&self) -> Engine {
+        let engine = self.handle.addr().0 as usize + offset_of!(ThreadDescriptor, engine);
+        // SAFETY: as in `is_live`; the field lies within the slot.
+        Engine(unsafe { with_exposed_provenance::<i32>(engine).read_volatile() })
+    }
+
+    /// The ring of the thread, as the descriptor gives it now.
+    ///
+    /// # Errors
+    /// [`Error::BadQueue`] for a ring that can't be; [`Error::BadHandle`] if the thread was freed meanwhile.
+    pub(crate) fn ring(&self) -> Result<Ring, Error> {
+        let slot = with_exposed_provenance::<ThreadDescriptor>(self.handle.addr().0 as usize);
+        // SAFETY: as in `is_live`; every bit pattern is a descriptor.
+        let ThreadDescriptor { sq_base, depth, sq_id, regs, .. } = unsafe { slot.read_volatile() };
+        // The host clears the tag first: what was read before a live tag belongs to it.
+        fence(Ordering::Acquire);
+        if !self.is_live() {
+            return Err(Error::BadHandle(self.handle));
+        }
+        Ring::new(sq_base, depth, QueueId { sq_id, regs })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use crate::test_port::{GENERATION, TestPort};
+
+    #[test]
+    fn every_handle_but_the_live_one_is_refused() {
+        let mut port = TestPort::new(4);
+        let device = port.device();
+        let core = Core::new(&device);
+        let good = port.handle();
+        assert_eq!(Thread::look_up(&core, good).map(|thread| (thread.index(), thread.handle())), Ok((2, good)));
+        let unused = port.handle_of(3, GENERATION);
+        let bad = [
+            u64::MAX,
+            1,
+            good.0 + 1,
+            good.0 + 8,
+            good.0 - 63,
+            good.0 & 0xffff_ffff_ffff,
+            good.0 + (1 << 48),
+            good.0 - (1 << 48),
+            unused.0,
+            port.handle_of(0, GENERATION).0 - 64,
+            port.handle_of(4, GENERATION).0,
+            port.handle_of(1 << 20, GENERATION).0,
+            0x0007_0000_0000_0040,
+        ];
+        for handle in bad.map(ThreadHandle) {
+            assert_eq!(Thread::look_up(&core, handle), Err(Error::BadHandle(handle)), "{:#x}", handle.0);
+        }
+    }
+
+    #[test]
+    fn unused_slot_of_zeros_is_refused_in_generation_zero_too() {
+        let mut port = TestPort::new(4);
+        let device = port.device();
+        let zero = port.handle_of(3, 0);
+        assert_eq!(Thread::look_up(&Core::new(&device), zero), Err(Error::BadHandle(zero)));
+    }
+
+    #[test]
+    fn tag_of_another_version_or_kind_is_refused() {
+        for edit in [|tag: &mut DescriptorTag| tag.version = 2, |tag: &mut DescriptorTag| tag.magic ^= 1] {
+            let mut port = TestPort::new(4);
+            let device = port.device();
+            port.edit_descriptor(|descriptor| edit(&mut descriptor.tag));
+            let handle = port.handle();
+            assert_eq!(Thread::look_up(&Core::new(&device), handle), Err(Error::BadHandle(handle)));
+        }
+    }
+
+    #[test]
+    fn other_engines_are_refused() {
+        for engine in [Engine::CPU_TS, Engine(-1), Engine(4), Engine(i32::MAX)] {
+            let mut port = TestPort::new(4);
+            let device = port.device();
+            port.edit_descriptor(|descriptor| descriptor.engine = engine);
+            let handle = port.handle();
+            let error = Thread::look_up(&Core::new(&device), handle).unwrap_err();
+            assert_eq!((error, error.code()), (Error::WrongEngine { handle, engine }, 6));
+        }
+    }
+
+    #[test]
+    fn device_without_a_table_refuses_every_handle() {
+        let device = Box::new(Device::new());
+        for handle in [1, 64, 0x0001_0000_0000_0000, u64::MAX].map(ThreadHandle) {
+            assert_eq!(Thread::look_up(&Core::new(&device), handle), Err(Error::BadHandle(handle)));
+        }
+    }
+
+    #[test]
+    fn outside_a_kernel_there_is_no_core() {
+        assert_eq!(Thread::from_handle(ThreadHandle(0)), Err(Error::NullThread));
+        assert_eq!(Thread::from_handle(ThreadHandle(64)), Err(Error::NoCore));
+    }
+}
