@@ -143,6 +143,81 @@ fn every_reduce_has_its_opcode() {
     }
 }
 
+fn decode(hex: &str, more: &[&str]) -> std::process::Output {
+    host_stub(["sqe", "decode", "--soc", "ascend950", hex].iter().chain(more))
+}
+
+#[test]
+fn decode_gives_back_what_was_encoded() {
+    for row in GOLDEN {
+        let object = json(&decode(row.hex, &["--json"]));
+        let number = |text: &str| match text.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
+            None => text.parse().unwrap(),
+        };
+        let fields = &object["fields"];
+        let kind = if row.reduce.is_some() { "sdma reduce" } else { "sdma copy" };
+        assert_eq!((&object["soc"], &object["kind"]), (&"ascend950".into(), &kind.into()));
+        assert_eq!(object["task_id"], number(row.task_id));
+        assert_eq!(fields["src_addr"], number(row.src));
+        assert_eq!(fields["dst_addr"], number(row.dst));
+        assert_eq!(fields["length_move"], number(row.len));
+        assert_eq!(fields["opcode"], word(row.hex, 16, 1));
+        assert_eq!((&fields["type"], &fields["kernel_credit"]), (&11.into(), &254.into()));
+    }
+}
+
+#[test]
+fn decode_prints_every_field_by_name() {
+    let output = decode(GOLDEN[1].hex, &[]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = stdout(&output);
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+    assert_eq!(value("src_addr "), Some("0x12c180000000"));
+    assert_eq!(value("dst_addr "), Some("0x12c0c0000000"));
+    assert_eq!(value("length_move "), Some("0x100000"));
+    assert_eq!(value("kernel_credit "), Some("0xfe"));
+    assert_eq!(value("sns "), Some("0x1"));
+}
+
+#[test]
+fn decode_refuses_what_the_device_refuses_and_names_it() {
+    let with_byte = |at: usize, byte: &str| {
+        let mut hex = GOLDEN[1].hex.to_owned();
+        hex.replace_range(2 * at..2 * at + 2, byte);
+        hex
+    };
+    for (hex, code, named) in [
+        (with_byte(12, "01"), 1, ["res2", "byte 12"]),
+        (with_byte(15, "80"), 1, ["res3", "0x80"]),
+        (with_byte(17, "4f"), 3, ["stride", "byte 17"]),
+        (with_byte(0, "00"), 3, ["type 0", "byte 0"]),
+    ] {
+        let output = decode(&hex, &[]);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(named.iter().all(|name| text.contains(name)), "{text}");
+
+        let object = json(&decode(&hex, &["--json"]));
+        assert_eq!(object["code"], code);
+        assert!(named.iter().all(|name| object["error"].as_str().unwrap().contains(name)), "{object}");
+    }
+    assert_eq!(host_stub(["sqe", "decode", "--soc", "ascend910b", GOLDEN[0].hex]).status.code(), Some(3));
+}
+
+#[test]
+fn decode_takes_128_digits_and_nothing_else() {
+    let hex = GOLDEN[0].hex;
+    let upper = hex.to_uppercase();
+    assert_eq!(stdout(&decode(&upper, &[])), stdout(&decode(hex, &[])));
+    let odd = [&hex[1..], "", "0x", &format!("{hex}00"), &hex.replacen('0', "g", 1), &format!("{}é", &hex[2..])];
+    for hex in odd {
+        let output = decode(hex, &[]);
+        assert_eq!(output.status.code(), Some(2), "{hex:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{output:?}");
+    }
+}
+
 #[test]
 fn unsupported_exits_3_and_names_what_is() {
     let args =

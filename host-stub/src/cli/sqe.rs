@@ -1,11 +1,14 @@
 //! `sqe encode` and `sqe decode`: task descriptors as hexadecimal digits.
 
+use std::io::{self, Write};
 use std::str::FromStr;
 
 use clap::Subcommand;
+use hcomm_aicpu::copy::Chunks;
 use hcomm_aicpu::spec::data_type::{DataType, ReduceOp, sdma_opcode};
 use hcomm_aicpu::spec::stars950::Sdma;
-use hcomm_aicpu::spec::{DeviceAddr, Sqe};
+use hcomm_aicpu::spec::{DeviceAddr, SQE_SIZE, Sqe};
+use host_stub::sim::decode::{self, DecodeError, Field};
 use serde::{Serialize, Serializer};
 use zerocopy::IntoBytes;
 
@@ -13,16 +16,20 @@ use super::failure::Failure;
 use super::number;
 use super::output::Output;
 
-/// A copy whose length does not fit the 32-bit field is split into chunks of this size: each keeps the alignment of the
-/// first, and whole elements.
-const MAX_CHUNK: u64 = (4 << 30) - (2 << 20);
-
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Print descriptors, one line of 128 hexadecimal digits each. Nothing but the widths of the fields is checked.
     Encode {
         #[command(subcommand)]
         task: Task,
+    },
+    /// Print every field of a descriptor by name.
+    Decode {
+        /// SoC whose format the descriptor has.
+        #[arg(long)]
+        soc: String,
+        /// The descriptor: 128 hexadecimal digits.
+        hex: String,
     },
 }
 
@@ -60,6 +67,7 @@ pub struct CopyArgs {
 pub fn run(command: Command, output: Output) -> Result<(), Failure> {
     match command {
         Command::Encode { task: Task::Copy(args) } => encode_copy(&args, output),
+        Command::Decode { soc, hex } => decode_fields(&soc, &hex, output),
     }
 }
 
@@ -103,17 +111,6 @@ fn reduce_opcode(text: &str) -> Result<u8, Failure> {
     })
 }
 
-/// Length of each descriptor of a copy of `len` bytes.
-fn chunk_lens(len: u64) -> impl Iterator<Item = u32> {
-    let chunk = if len <= u64::from(u32::MAX) { u64::from(u32::MAX) } else { MAX_CHUNK };
-    // One descriptor also for a length of 0: this is the raw encoder.
-    let count = len.div_ceil(chunk).max(1);
-    (0..count).map(move |index| {
-        let left = len - index * chunk;
-        u32::try_from(left.min(chunk)).expect("a chunk fits 32 bits")
-    })
-}
-
 /// A descriptor that prints as its bytes in order.
 struct Hex(Sqe);
 
@@ -132,13 +129,17 @@ struct Descriptors<'a> {
 impl Descriptors<'_> {
     fn iter(&self) -> impl Iterator<Item = Hex> {
         let Self { args, opcode } = *self;
-        let mut offset = 0u64;
-        chunk_lens(args.len).zip(0u32..).map(move |(len, index)| {
-            // Nothing is checked, so that addresses and ids may wrap.
-            let src = DeviceAddr(args.src.wrapping_add(offset));
-            let dst = DeviceAddr(args.dst.wrapping_add(offset));
-            offset += u64::from(len);
-            Hex(Sdma::new(src, dst, len).with_opcode(opcode).build(args.task_id.wrapping_add(index)))
+        let (src, dst) = (DeviceAddr(args.src), DeviceAddr(args.dst));
+        // What fits the field is one descriptor, also a length of 0 and one above the chunk: this is the raw encoder.
+        let (whole, split_len) = match u32::try_from(args.len) {
+            Ok(len) => (Some(Sdma::new(src, dst, len)), 0),
+            Err(_) => (None, args.len),
+        };
+        let mut next_id = args.task_id;
+        whole.into_iter().chain(Chunks::new(dst, src, split_len)).map(move |sdma| {
+            let task_id = next_id;
+            next_id = next_id.wrapping_add(1);
+            Hex(sdma.with_opcode(opcode).build(task_id))
         })
     }
 }
@@ -160,4 +161,70 @@ fn encode_copy(args: &CopyArgs, output: Output) -> Result<(), Failure> {
     let opcode = args.reduce.as_deref().map_or(Ok(0), reduce_opcode)?;
     let answer = EncodeAnswer { soc, sqes: Descriptors { args, opcode } };
     output.answer(&answer, |out| answer.sqes.iter().try_for_each(|hex| writeln!(out, "{hex}")))
+}
+
+/// The bytes that 128 hexadecimal digits stand for.
+fn parse_hex(hex: &str) -> Result<[u8; SQE_SIZE], Failure> {
+    if let Some((at, odd)) = hex.char_indices().find(|(_, c)| !c.is_ascii_hexdigit()) {
+        return Err(Failure::Usage(format!("{odd:?} at position {at} is no hexadecimal digit")));
+    }
+    let digits = hex.len();
+    if digits != 2 * SQE_SIZE {
+        return Err(Failure::Usage(format!("a descriptor has {} hexadecimal digits, not {digits}", 2 * SQE_SIZE)));
+    }
+    let mut bytes = [0; SQE_SIZE];
+    for (byte, at) in bytes.iter_mut().zip((0..digits).step_by(2)) {
+        *byte = u8::from_str_radix(&hex[at..at + 2], 16).expect("two hexadecimal digits");
+    }
+    Ok(bytes)
+}
+
+#[derive(Serialize)]
+struct DecodeAnswer {
+    soc: Soc,
+    /// What the descriptor does.
+    kind: &'static str,
+    /// Both halves of the task id.
+    task_id: u32,
+    /// Name to value, in the order of the bytes.
+    #[serde(serialize_with = "by_name")]
+    fields: Vec<Field>,
+}
+
+fn by_name<S: Serializer>(fields: &[Field], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(fields.iter().map(|field| (field.name, field.value)))
+}
+
+/// A field that the device refuses: a value that means nothing is wrong data, anything else a feature that is not there.
+fn refused(error: &DecodeError) -> Failure {
+    match error {
+        DecodeError::Reserved { .. } => Failure::Device(error.to_string()),
+        DecodeError::UnknownType { .. } | DecodeError::Unsupported { .. } => Failure::Unsupported(error.to_string()),
+    }
+}
+
+fn decode_fields(soc: &str, hex: &str, output: Output) -> Result<(), Failure> {
+    let soc = soc.parse()?;
+    let bytes = parse_hex(hex)?;
+    let fields = decode::fields(&bytes).map_err(|error| refused(&error))?;
+    match decode::decode(&bytes) {
+        Ok(task) => {
+            let answer = DecodeAnswer { soc, kind: task.kind.name(), task_id: task.task_id, fields };
+            output.answer(&answer, |out| {
+                writeln!(out, "{:<18} {}, task id {:#x}", "task", answer.kind, answer.task_id)?;
+                write_fields(out, &answer.fields)
+            })
+        }
+        Err(error) => {
+            // In text, what is wrong is easier to see among the other fields; JSON has the error alone.
+            if !output.json {
+                output.answer(&(), |out| write_fields(out, &fields))?;
+            }
+            Err(refused(&error))
+        }
+    }
+}
+
+fn write_fields(out: &mut dyn Write, fields: &[Field]) -> io::Result<()> {
+    fields.iter().try_for_each(|field| writeln!(out, "{:<18} {:#x}", field.name, field.value))
 }
