@@ -95,7 +95,7 @@ impl Tasks for Chunks {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::spec::queue::QueueStatus;

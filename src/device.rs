@@ -4,8 +4,15 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::queue::QueueSlot;
 use crate::spec::DeviceAddr;
-use crate::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
+use crate::spec::thread::DESCRIPTOR_SIZE;
+#[cfg(not(loom))]
+use crate::spec::thread::MAX_THREADS;
+use crate::sync::const_fn;
 use crate::task_id::IdAllocator;
+
+/// Loom follows each lock: few are enough for it.
+#[cfg(loom)]
+const MAX_THREADS: usize = 4;
 
 /// State that the cores of one device share: where the thread table is, the device's own state of each queue, task ids.
 ///
@@ -18,13 +25,15 @@ pub struct Device {
 }
 
 impl Device {
-    /// A device without threads: every handle is refused until [`set_thread_table`](Self::set_thread_table).
-    pub const fn new() -> Self {
-        Self {
-            table_base: AtomicU64::new(0),
-            table_len: AtomicU64::new(0),
-            queues: [const { QueueSlot::new() }; MAX_THREADS],
-            ids: IdAllocator::new(),
+    const_fn! {
+        /// A device without threads: every handle is refused until [`set_thread_table`](Self::set_thread_table).
+        pub fn new() -> Self {
+            Self {
+                table_base: AtomicU64::new(0),
+                table_len: AtomicU64::new(0),
+                queues: queue_slots(),
+                ids: IdAllocator::new(),
+            }
         }
     }
 
@@ -61,6 +70,16 @@ impl Device {
     pub(crate) fn ids(&self) -> &IdAllocator {
         &self.ids
     }
+}
+
+#[cfg(not(loom))]
+const fn queue_slots() -> [QueueSlot; MAX_THREADS] {
+    [const { QueueSlot::new() }; MAX_THREADS]
+}
+
+#[cfg(loom)]
+fn queue_slots() -> [QueueSlot; MAX_THREADS] {
+    core::array::from_fn(|_| QueueSlot::new())
 }
 
 impl Default for Device {

@@ -22,12 +22,15 @@ pub mod copy;
 mod device;
 mod error;
 mod fmt;
+#[cfg(all(test, loom))]
+mod loom_tests;
 pub mod port;
 mod queue;
 pub mod regs;
 pub mod spec;
+mod sync;
 mod task_id;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod test_port;
 mod thread;
 

@@ -3,16 +3,16 @@
 //! Publication is two steps that no other core of the device can come between: all slots of a group are written, then one
 //! barrier and one doorbell make them the device's. A group that is refused leaves tail and task ids as they were.
 
-use core::sync::atomic::{Ordering, fence};
+use core::sync::atomic::Ordering;
 
 use embedded_hal::delay::DelayNs;
-use spin::Mutex;
 
 use crate::device::Core;
 use crate::error::{Error, QueueFull};
 use crate::port::{Port, QueueId};
 use crate::spec::queue::{MIN_DEPTH, QueueStatus};
 use crate::spec::{DeviceAddr, SQE_SIZE, Sqe};
+use crate::sync::{Mutex, const_fn, fence};
 use crate::task_id::{HeldBlock, IdDraw, IdRange};
 use crate::thread::Thread;
 
@@ -130,11 +130,14 @@ pub(crate) struct QueueSlot {
     held: HeldBlock,
 }
 /// Memory of a thread, ring and notifies apart.
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<QueueSlot>() + crate::spec::thread::DESCRIPTOR_SIZE as usize <= 256);
 
 impl QueueSlot {
-    pub(crate) const fn new() -> Self {
-        Self { state: Mutex::new(State::NONE), held: HeldBlock::none() }
+    const_fn! {
+        pub(crate) fn new() -> Self {
+            Self { state: Mutex::new(State::NONE), held: HeldBlock::none() }
+        }
     }
 
     pub(crate) fn held(&self) -> &HeldBlock {
@@ -279,7 +282,7 @@ impl Wait {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::spec::DeviceAddr;

@@ -195,7 +195,10 @@ impl Port for TestPort {
     unsafe fn write_slot(&self, slot: DeviceAddr, sqe: &Sqe) {
         let offset = slot.0 - self.ring.as_ptr().expose_provenance() as u64;
         let index = offset / SQE_SIZE as u64;
-        assert!(offset % SQE_SIZE as u64 == 0 && index < self.ring.len() as u64, "slot {slot} is not of the ring");
+        assert!(
+            offset.is_multiple_of(SQE_SIZE as u64) && index < self.ring.len() as u64,
+            "slot {slot} is not of the ring"
+        );
         self.note(Call::Slot(index as u32));
         let entry = core::ptr::with_exposed_provenance_mut::<Sqe>(slot.0 as usize);
         // SAFETY: just checked to be an entry of the ring.

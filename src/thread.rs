@@ -2,7 +2,7 @@
 
 use core::mem::offset_of;
 use core::ptr::with_exposed_provenance;
-use core::sync::atomic::{Ordering, fence};
+use core::sync::atomic::Ordering;
 
 use crate::copy;
 use crate::device::Core;
@@ -11,6 +11,7 @@ use crate::port::{Platform, QueueId, with_core};
 use crate::queue::Ring;
 use crate::spec::DeviceAddr;
 use crate::spec::thread::{DESCRIPTOR_SIZE, DescriptorTag, Engine, ThreadDescriptor, ThreadHandle};
+use crate::sync::fence;
 
 /// A live AICPU_TS thread of the device that runs the caller.
 ///
@@ -119,7 +120,7 @@ impl Thread {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::device::Device;

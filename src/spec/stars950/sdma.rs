@@ -1,82 +1,11 @@
-//! Task descriptors (SQE) of Ascend950. Source: docs/spec.md, "Ascend950 descriptors".
-//!
-//! A builder writes all 64 bytes: reserved fields are zero, whatever the slot held before.
+//! SDMA copy and reduce.
 
 use bitfield_struct::bitfield;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
-use super::data_type::{DataType, ReduceOp, sdma_opcode};
-use super::{DeviceAddr, SQE_SIZE, Sqe};
-
-/// Number of a descriptor kind. Open: any number read from a ring is a valid value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SqeType(pub u8);
-
-impl SqeType {
-    /// SDMA copy or reduce.
-    pub const SDMA: Self = Self(11);
-}
-
-/// `kernelCredit` of a task that the queue's own timer may end.
-pub const CREDIT_DEFAULT: u8 = 254;
-
-/// First word of the header of every kind.
-#[bitfield(u32)]
-#[derive(PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-pub struct HeaderFlags {
-    /// Kind, see [`SqeType`].
-    #[bits(6)]
-    pub sqe_type: u8,
-    /// Locks the queue's hardware slot.
-    pub lock: bool,
-    /// Unlocks it.
-    pub unlock: bool,
-    /// Raises an interrupt.
-    pub ie: bool,
-    /// Pre-processing.
-    pub pre_p: bool,
-    /// Post-processing.
-    pub post_p: bool,
-    /// Writes a completion entry.
-    pub wr_cqe: bool,
-    /// Parameters are behind a pointer.
-    pub ptr_mode: bool,
-    /// Run-to-completion mode.
-    pub rtt_mode: bool,
-    /// Reports the head.
-    pub head_update: bool,
-    #[bits(1)]
-    reserved: u8,
-    /// Blocks of a compute kernel.
-    pub num_blocks: u16,
-}
-
-/// Bytes 0..8 of every descriptor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct SqeHeader {
-    /// Kind and flags.
-    pub flags: HeaderFlags,
-    /// 32-bit task id: its low half lies in the field named stream id, its high half in the field named task id.
-    pub task_id: u32,
-}
-const _: () = assert!(size_of::<SqeHeader>() == 8);
-
-impl SqeHeader {
-    const fn new(sqe_type: SqeType, task_id: u32) -> Self {
-        Self { flags: HeaderFlags::new().with_sqe_type(sqe_type.0), task_id }
-    }
-}
-
-/// Word 3: how long the queue lets a task run.
-#[bitfield(u32)]
-#[derive(PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-pub struct Credit {
-    reserved_low: u16,
-    /// [`CREDIT_DEFAULT`], or 255 for a task that may never be ended.
-    pub kernel_credit: u8,
-    reserved_high: u8,
-}
+use super::{CREDIT_DEFAULT, Credit, SqeHeader, SqeType};
+use crate::spec::data_type::{DataType, ReduceOp, sdma_opcode};
+use crate::spec::{DeviceAddr, SQE_SIZE, Sqe};
 
 /// Word 4 of an SDMA descriptor.
 #[bitfield(u32)]

@@ -1,0 +1,38 @@
+//! Lock and fence: those of the device, or loom's when a test explores every order (`--cfg loom`).
+
+#[cfg(not(loom))]
+pub(crate) use core::sync::atomic::fence;
+#[cfg(not(loom))]
+pub(crate) use spin::Mutex;
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::fence;
+
+/// Loom's lock with the face of `spin::Mutex`.
+#[cfg(loom)]
+pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+#[cfg(loom)]
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(loom::sync::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
+        self.0.lock().expect("no holder panics")
+    }
+}
+
+/// A function that is `const` but for loom, whose objects can't be made at compile time.
+macro_rules! const_fn {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident() -> Self $body:block) => {
+        #[cfg(not(loom))]
+        $(#[$meta])*
+        $vis const fn $name() -> Self $body
+
+        #[cfg(loom)]
+        $(#[$meta])*
+        $vis fn $name() -> Self $body
+    };
+}
+pub(crate) use const_fn;
