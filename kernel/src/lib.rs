@@ -1,1 +1,19 @@
-//! kernels
+//! Kernels of the AI CPU: algorithms that run on the device and queue their tasks there.
+//!
+//! The same code runs in the bare-metal AArch64 image (binary `hcomm-image`, feature `image`) and natively in the host
+//! process. A kernel is declared with [`kernel!`](crate::kernel!) and found by name in [`kernels`]; it does not know who
+//! carries out its tasks.
+//!
+//! | kernel | what it does |
+//! |---|---|
+//! | [`local_copy()`] | one copy from the user's buffer into the communicator's |
+//!
+//! It does not define the platform (`hcomm_port_*` of `hcomm-aicpu`): the image does, and so must every program that links
+//! this crate.
+#![no_std]
+
+mod entry;
+mod local_copy;
+
+pub use entry::{KernelEntry, KernelFn, kernels, run_kernel};
+pub use local_copy::{LocalCopyParams, local_copy};

@@ -1,0 +1,63 @@
+//! The AI CPU: who runs kernels, and how a launch gets there and back.
+
+pub mod log;
+pub mod native;
+pub mod qemu;
+
+use std::ffi::c_void;
+
+use crate::sim::KernelLaunch;
+
+/// A kernel that runs in this process. It gets the address of its parameters and returns 0 or a code.
+pub type NativeKernel = unsafe extern "C-unwind" fn(*mut c_void) -> u32;
+
+/// Where a kernel is.
+#[derive(Clone, Copy, Debug)]
+pub enum KernelEntry {
+    /// A function of this process.
+    Native(NativeKernel),
+    /// An address of the image.
+    Image(u64),
+}
+
+/// How a kernel returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Returned {
+    /// Its code.
+    pub code: u32,
+    /// Instructions that it executed; 0 where they aren't counted.
+    pub instructions: u64,
+}
+
+/// Why a kernel did not return.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CpuFault {
+    /// The kernel panicked or caused an exception.
+    Kernel(String),
+    /// The processor is gone.
+    Cpu(String),
+}
+
+/// An AI CPU. Driven by the scheduler alone.
+pub trait Cpu: Send {
+    /// Cores that take launches.
+    fn cores(&self) -> usize;
+
+    /// Starts a kernel on `core`, which runs none.
+    ///
+    /// # Errors
+    /// [`CpuFault`]: it can't.
+    fn start(&mut self, core: usize, launch: &KernelLaunch) -> Result<(), CpuFault>;
+
+    /// Asks whether the kernel on `core` has returned.
+    ///
+    /// # Errors
+    /// [`CpuFault`]: it never will.
+    fn poll(&mut self, core: usize) -> Result<Option<Returned>, CpuFault>;
+
+    /// Whether end and doorbells of a kernel show only when somebody looks. Otherwise the scheduler is told.
+    fn is_polled(&self) -> bool;
+
+    /// Gives up the kernel on `core`: the core is never used again.
+    fn abandon(&mut self, core: usize);
+}

@@ -1,0 +1,295 @@
+//! A device: memory, scheduler and AI CPU, opened and closed together.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::queue::DEFAULT_DEPTH;
+use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
+
+use crate::backend::native::NativeCpu;
+use crate::backend::qemu::QemuCpu;
+use crate::backend::{Cpu as _, KernelEntry};
+use crate::buffer::DeviceBuffer;
+use crate::error::Error;
+use crate::launch::{Kernel, native_kernel};
+use crate::loader::Image;
+use crate::sim::alloc::{Allocator, Kind};
+use crate::sim::engine::EnginePool;
+use crate::sim::memory::SharedMemory;
+use crate::sim::queue::{MAX_QUEUES, QueueTable};
+use crate::sim::scheduler::{Command, DeviceCounters, Inbox, Progress, Scheduler, Shared};
+use crate::thread::ThreadTable;
+
+/// Freed allocations from this size on give their memory back to the system.
+const PUNCH_LEN: u64 = 64 << 10;
+/// How long the scheduler looks for work before it sleeps.
+const SPIN: Duration = Duration::from_micros(50);
+/// How long it sleeps while something has to be polled.
+const NAP: Duration = Duration::from_micros(50);
+
+/// Which AI CPU runs the kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cpu {
+    /// The AArch64 image on an emulated processor.
+    #[default]
+    Qemu,
+    /// The kernels that are linked into this program, on threads of the host.
+    Native,
+}
+
+/// How a device is opened.
+#[derive(Clone, Debug)]
+pub struct DeviceOptions {
+    /// AI CPU.
+    pub cpu: Cpu,
+    /// Bytes of HBM, a multiple of 4096. Memory that is not touched costs nothing.
+    pub hbm_size: u64,
+    /// The image; `None`: it is looked for ([`crate::loader::find`]). Of no use to [`Cpu::Native`].
+    pub image: Option<PathBuf>,
+    /// Entries of a ring, unless whoever acquires the thread says otherwise.
+    pub queue_depth: u32,
+    /// How long a kernel may take. Above the 1856 s that a kernel waits for room in a full queue.
+    pub launch_timeout: Duration,
+}
+
+impl Default for DeviceOptions {
+    fn default() -> Self {
+        Self {
+            cpu: Cpu::default(),
+            hbm_size: 16 << 30,
+            image: None,
+            queue_depth: DEFAULT_DEPTH,
+            launch_timeout: Duration::from_secs(1900),
+        }
+    }
+}
+
+impl DeviceOptions {
+    /// The defaults, with the kernels on threads of the host.
+    pub fn native() -> Self {
+        Self { cpu: Cpu::Native, ..Self::default() }
+    }
+}
+
+/// Counts of a device since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Tasks that were carried out.
+    pub tasks: u64,
+    /// Doorbells that were rung.
+    pub doorbells: u64,
+}
+
+/// What all handles to a device share.
+pub(crate) struct Inner {
+    pub(crate) shared: Arc<Shared<SharedMemory>>,
+    pub(crate) options: DeviceOptions,
+    pub(crate) threads: Mutex<ThreadTable>,
+    scheduler: OnceLock<JoinHandle<()>>,
+    image: Option<Image>,
+    next_stream_id: AtomicU32,
+}
+
+impl Inner {
+    /// Numbers for `count` new streams: the first of them.
+    pub(crate) fn stream_ids(&self, count: u32) -> u32 {
+        self.next_stream_id.fetch_add(count, Ordering::Relaxed)
+    }
+
+    /// Whether the scheduler can't answer any more.
+    pub(crate) fn scheduler_gone(&self) -> bool {
+        self.scheduler.get().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// # Errors
+    /// [`Error::AlreadyFailed`].
+    pub(crate) fn check_alive(&self) -> Result<(), Error> {
+        match self.shared.failed.get() {
+            None => Ok(()),
+            Some(error) => Err(Error::AlreadyFailed(error.clone())),
+        }
+    }
+
+    pub(crate) fn allocate(&self, len: u64, kind: Kind) -> Result<DeviceAddr, Error> {
+        Ok(DeviceAddr(self.shared.lock_alloc().allocate(len, kind)?))
+    }
+
+    /// Frees what the device itself has allocated.
+    pub(crate) fn free_own(&self, addr: DeviceAddr) {
+        self.shared.lock_alloc().free(addr.0).expect("the device frees only what it has allocated");
+    }
+
+    pub(crate) fn free_user(&self, addr: DeviceAddr) -> Result<(), Error> {
+        let mut alloc = self.shared.lock_alloc();
+        let len = alloc.free_user(addr.0)?;
+        if len >= PUNCH_LEN {
+            // Under the lock: nobody else can have been given the range.
+            self.shared.memory.punch(addr.0, len)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared.inbox.send(Command::Stop);
+        if let Some(scheduler) = self.scheduler.take() {
+            // If it panicked, its message has been printed.
+            let _ = scheduler.join();
+        }
+    }
+}
+
+/// A simulated device. Clones are handles to the same device, which closes with the last of them.
+#[derive(Clone)]
+pub struct Device(pub(crate) Arc<Inner>);
+
+impl Device {
+    /// Opens a device in the lowest free slot of the process.
+    ///
+    /// # Errors
+    /// No address space, no image, an AI CPU that does not start.
+    pub fn open(options: DeviceOptions) -> Result<Self, Error> {
+        crate::thread::check_depth(options.queue_depth)?;
+        let image = match options.cpu {
+            Cpu::Qemu => Some(Image::open(options.image.as_deref())?),
+            Cpu::Native => None,
+        };
+        let memory = Arc::new(SharedMemory::new(options.hbm_size)?);
+        let mut alloc = Allocator::new(memory.hbm_base(), memory.hbm_size());
+        let table = DeviceAddr(alloc.allocate(MAX_THREADS as u64 * DESCRIPTOR_SIZE, Kind::ThreadTable)?);
+        let shared = Arc::new(Shared {
+            memory: Arc::clone(&memory),
+            alloc: Mutex::new(alloc),
+            inbox: Arc::new(Inbox::default()),
+            queues: QueueTable::new(MAX_QUEUES),
+            counters: DeviceCounters::default(),
+            failed: OnceLock::new(),
+        });
+        let cpu: Box<dyn crate::backend::Cpu> = match &image {
+            Some(image) => Box::new(QemuCpu::start(&memory, image, table)?),
+            None => Box::new(NativeCpu::new(&shared, table)),
+        };
+        debug_assert!(cpu.cores() > 0);
+        let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;
+        let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines));
+        let inbox = Arc::clone(&shared.inbox);
+        let thread = std::thread::Builder::new().name("stars".to_owned());
+        let thread = thread.spawn(move || run(scheduler, &inbox)).map_err(Error::Spawn)?;
+        Ok(Self(Arc::new(Inner {
+            shared,
+            options,
+            threads: Mutex::new(ThreadTable::new(table)),
+            scheduler: OnceLock::from(thread),
+            image,
+            next_stream_id: AtomicU32::new(1),
+        })))
+    }
+
+    /// How it was opened.
+    pub fn options(&self) -> &DeviceOptions {
+        &self.0.options
+    }
+
+    /// Device slot in the process: HBM starts at `0x12c0_0000_0000 + slot * 2^40`.
+    pub fn slot(&self) -> usize {
+        self.0.shared.memory.slot()
+    }
+
+    /// Allocates `len` bytes of HBM, which are freed when the buffer is dropped.
+    ///
+    /// # Errors
+    /// A length of 0, no room, a failed device.
+    pub fn malloc(&self, len: u64) -> Result<DeviceBuffer, Error> {
+        Ok(DeviceBuffer::new(self.clone(), self.allocate(len)?, len))
+    }
+
+    /// Allocates `len` bytes of HBM, which stay until [`free`](Self::free).
+    ///
+    /// # Errors
+    /// As [`malloc`](Self::malloc).
+    pub fn allocate(&self, len: u64) -> Result<DeviceAddr, Error> {
+        self.0.check_alive()?;
+        self.0.allocate(len, Kind::User)
+    }
+
+    /// Frees what [`allocate`](Self::allocate) gave.
+    ///
+    /// # Errors
+    /// `addr` is not the start of a live allocation of the user.
+    pub fn free(&self, addr: DeviceAddr) -> Result<(), Error> {
+        self.0.free_user(addr)
+    }
+
+    /// Copies bytes of the host into device memory. Does not wait for any stream.
+    ///
+    /// # Errors
+    /// The range is not inside one live allocation of the user, or the device has failed.
+    pub fn copy_in(&self, addr: DeviceAddr, bytes: &[u8]) -> Result<(), Error> {
+        self.0.check_alive()?;
+        self.0.shared.lock_alloc().check_user(addr.0, bytes.len() as u64)?;
+        Ok(self.0.shared.memory.write(addr.0, bytes)?)
+    }
+
+    /// Copies device memory into bytes of the host. Does not wait for any stream. A failed device can still be read.
+    ///
+    /// # Errors
+    /// The range is not inside one live allocation of the user.
+    pub fn copy_out(&self, addr: DeviceAddr, out: &mut [u8]) -> Result<(), Error> {
+        self.0.shared.lock_alloc().check_user(addr.0, out.len() as u64)?;
+        Ok(self.0.shared.memory.read(addr.0, out)?)
+    }
+
+    /// The kernel with this name: of the image, or of this program on [`Cpu::Native`].
+    ///
+    /// # Errors
+    /// There is none; the message lists those that there are.
+    pub fn load_kernel(&self, name: &str) -> Result<Kernel, Error> {
+        match &self.0.image {
+            Some(image) => Ok(Kernel::new(name, KernelEntry::Image(image.kernel(name)?.entry))),
+            None => native_kernel(name),
+        }
+    }
+
+    /// Counts since the device was opened.
+    pub fn statistics(&self) -> Statistics {
+        let counters = &self.0.shared.counters;
+        Statistics {
+            tasks: counters.tasks.load(Ordering::Relaxed),
+            doorbells: counters.doorbells.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// The scheduler's thread: steps until it is told to stop, and sleeps when there is nothing to do.
+fn run(mut scheduler: Scheduler<SharedMemory>, inbox: &Inbox) {
+    inbox.attach();
+    let started = Instant::now();
+    let mut quiet_since = None;
+    loop {
+        let now = started.elapsed();
+        let progress = scheduler.step(now);
+        match progress {
+            Progress::Stopped => return,
+            Progress::Worked => {
+                quiet_since = None;
+                continue;
+            }
+            _ => {}
+        }
+        if now.saturating_sub(*quiet_since.get_or_insert(now)) < SPIN {
+            std::hint::spin_loop();
+            continue;
+        }
+        match progress {
+            Progress::Polling => inbox.park(Some(NAP)),
+            Progress::Waiting(limit) => inbox.park(Some(limit)),
+            _ => inbox.park(None),
+        }
+    }
+}

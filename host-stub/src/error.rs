@@ -1,0 +1,85 @@
+//! Errors of the host API.
+
+use std::time::Duration;
+
+use crate::loader::LoadError;
+use crate::sim::alloc::{AccessError, AllocError, FreeError};
+use crate::sim::error::DeviceError;
+use crate::sim::memory::{MemoryError, OutsideHbm};
+
+/// Why a call of the host API failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No memory for a device.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// No image, or no such kernel.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// No allocation.
+    #[error(transparent)]
+    Alloc(#[from] AllocError),
+    /// Not freed.
+    #[error(transparent)]
+    Free(#[from] FreeError),
+    /// A range that is not the caller's.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// A range outside HBM.
+    #[error(transparent)]
+    OutsideHbm(#[from] OutsideHbm),
+    /// The device reported an error.
+    #[error("device error {}: {0}", .0.runtime_code())]
+    Device(DeviceError),
+    /// The device reported an error before this call.
+    #[error("device already failed: {0}")]
+    AlreadyFailed(DeviceError),
+    /// The device did not start.
+    #[error("ai cpu does not start: {0}")]
+    Boot(String),
+    /// No thread of the process for the device.
+    #[error("no thread for the device: {0}")]
+    Spawn(std::io::Error),
+    /// Work did not end in time.
+    #[error("stream {stream_id}: {outstanding} operations have not completed within {timeout:?}")]
+    Timeout {
+        /// Stream.
+        stream_id: u32,
+        /// Operations that are not complete.
+        outstanding: u64,
+        /// The limit.
+        timeout: Duration,
+    },
+    /// The simulated device itself is broken.
+    #[error("the device's scheduler has ended")]
+    SchedulerGone,
+    /// Environment variable `HCCL_BUFFSIZE`.
+    #[error("HCCL_BUFFSIZE is {0:?}: must be a whole number of MiB from 1 to {max}", max = crate::comm::BUFFSIZE_MAX_MB)]
+    BadBuffSize(String),
+    /// Size of the cclBuf.
+    #[error("a ccl buffer of 0 bytes")]
+    ZeroCclBuffer,
+    /// Number of threads.
+    #[error("{0} threads: must be from 1 to {max}", max = hcomm_aicpu::spec::thread::MAX_THREADS)]
+    BadThreadCount(u32),
+    /// Notifies of a thread.
+    #[error("{0} notifies a thread: must be at most {max}", max = crate::thread::MAX_NOTIFIES)]
+    BadNotifyCount(u32),
+    /// Depth of a ring.
+    #[error("a ring of {0} entries: must be from {min} to {max}", min = hcomm_aicpu::spec::queue::MIN_DEPTH, max = crate::thread::MAX_DEPTH)]
+    BadDepth(u32),
+    /// Engine that threads can't be acquired for.
+    #[error("threads of engine {0} are not supported")]
+    UnsupportedEngine(i32),
+    /// Every slot of the thread table is in use.
+    #[error("{wanted} threads: only {free} of {max} are free", max = hcomm_aicpu::spec::thread::MAX_THREADS)]
+    NoThreads {
+        /// Asked for.
+        wanted: u32,
+        /// There are.
+        free: u32,
+    },
+    /// A kernel of one CPU was launched on the other.
+    #[error("kernel {0} is not for the cpu of this device")]
+    WrongCpu(String),
+}

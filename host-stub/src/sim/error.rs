@@ -1,0 +1,159 @@
+//! Errors of the device: they happen while it works and are reported when the host synchronises.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use super::alloc::AccessError;
+use super::decode::DecodeError;
+
+/// Runtime's number: the task scheduler reported an error. Every error of a queue or of a task in it has this one.
+pub const RT_TS_ERROR: i32 = 507_001;
+/// Runtime's number: a kernel on the AI CPU ran out of its time.
+pub const RT_AICPU_TIMEOUT: i32 = 507_017;
+/// Runtime's number: a kernel on the AI CPU returned non-zero, or faulted.
+pub const RT_AICPU_EXCEPTION: i32 = 507_018;
+
+/// A queue, in messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueName {
+    /// Stream whose tasks the queue holds.
+    pub stream_id: u32,
+    /// The queue.
+    pub sq_id: u32,
+}
+
+impl std::fmt::Display for QueueName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "stream {}, sq {}", self.stream_id, self.sq_id)
+    }
+}
+
+/// Why a doorbell was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DoorbellError {
+    /// Belongs to no thread.
+    #[error("doorbell on a free queue")]
+    FreeQueue,
+    /// The host has told the queue to refuse. Not an error of the device.
+    #[error("the queue refuses doorbells")]
+    Refused,
+    /// Not a slot of the ring.
+    #[error("doorbell with tail {tail}, but the ring has {depth} entries")]
+    BadTail {
+        /// Rung tail.
+        tail: u32,
+        /// Entries of the ring.
+        depth: u32,
+    },
+}
+
+/// What is wrong with a task.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TaskError {
+    /// Its descriptor.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// What it reads.
+    #[error("translation fault: src of {len} bytes: {error}")]
+    Src {
+        /// Bytes of the task.
+        len: u32,
+        /// Why.
+        error: AccessError,
+    },
+    /// What it writes.
+    #[error("translation fault: dst of {len} bytes: {error}")]
+    Dst {
+        /// Bytes of the task.
+        len: u32,
+        /// Why.
+        error: AccessError,
+    },
+    /// A kind that decodes, but is not carried out.
+    #[error("{kind} with opcode {opcode:#04x} is not supported yet")]
+    NotSupported {
+        /// Kind.
+        kind: &'static str,
+        /// Opcode.
+        opcode: u8,
+    },
+    /// The slot itself could not be read.
+    #[error("descriptor at {addr:#x} is not in hbm")]
+    Slot {
+        /// Address of the slot.
+        addr: u64,
+    },
+}
+
+/// An error of the device. The first one of a device is kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceError {
+    /// A task failed; its queue has stopped.
+    #[error("{queue}, task {task_id:#x} in slot {slot}: {error}")]
+    Task {
+        /// Queue.
+        queue: QueueName,
+        /// Task.
+        task_id: u32,
+        /// Slot of the ring.
+        slot: u32,
+        /// Why.
+        error: TaskError,
+    },
+    /// A doorbell was wrong; its queue has stopped.
+    #[error("{queue}: {error}")]
+    Doorbell {
+        /// Queue.
+        queue: QueueName,
+        /// Why.
+        error: DoorbellError,
+    },
+    /// A kernel returned a code.
+    #[error("stream {stream_id}: kernel {kernel} returned {code} ({})", hcomm_aicpu::spec::code::name(*code as i32))]
+    KernelCode {
+        /// Stream of the launch.
+        stream_id: u32,
+        /// Kernel.
+        kernel: String,
+        /// What it returned.
+        code: u32,
+    },
+    /// A kernel panicked or caused an exception.
+    #[error("stream {stream_id}: kernel {kernel} faulted: {text}")]
+    KernelFault {
+        /// Stream of the launch.
+        stream_id: u32,
+        /// Kernel.
+        kernel: String,
+        /// What the processor reported.
+        text: String,
+    },
+    /// A kernel did not return in time.
+    #[error("stream {stream_id}: kernel {kernel} has not returned within {timeout:?}")]
+    KernelTimeout {
+        /// Stream of the launch.
+        stream_id: u32,
+        /// Kernel.
+        kernel: String,
+        /// Limit of the launch.
+        timeout: Duration,
+    },
+    /// The AI CPU is gone.
+    #[error("ai cpu: {0}")]
+    Cpu(String),
+    /// The device has been closed with work outstanding.
+    #[error("device closed")]
+    Closed,
+}
+
+impl DeviceError {
+    /// The runtime's number for it (507xxx). The runtime has one number for whatever goes wrong in a queue, 507001;
+    /// a kernel that is too slow is 507017; one that ends in any way but with 0, and an AI CPU that is gone, 507018.
+    pub fn runtime_code(&self) -> i32 {
+        match self {
+            Self::Task { .. } | Self::Doorbell { .. } | Self::Closed => RT_TS_ERROR,
+            Self::KernelTimeout { .. } => RT_AICPU_TIMEOUT,
+            Self::KernelCode { .. } | Self::KernelFault { .. } | Self::Cpu(_) => RT_AICPU_EXCEPTION,
+        }
+    }
+}

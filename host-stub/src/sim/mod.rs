@@ -1,0 +1,14 @@
+//! The simulated device: memory, hardware queues, task scheduler, SDMA engines.
+//!
+//! It reads descriptors by byte offset from its own table ([`decode`]) and never calls the code that builds them.
+
+pub mod alloc;
+pub mod decode;
+pub mod engine;
+pub mod error;
+pub mod memory;
+pub mod queue;
+pub mod scheduler;
+mod stream;
+
+pub use stream::{KernelLaunch, LaunchStats, Op, StreamId, StreamShared};

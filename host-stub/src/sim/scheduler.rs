@@ -1,0 +1,683 @@
+//! The task scheduler (STARS): steps hardware queues and host streams in order.
+//!
+//! One thread of a device owns a [`Scheduler`] and calls [`step`](Scheduler::step); everybody else sends it a [`Command`].
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
+use std::time::Duration;
+
+use hcomm_aicpu::spec::queue::QueueStatus;
+
+use super::alloc::Allocator;
+use super::decode::{self, TaskKind};
+use super::engine::{CopyJob, EnginePool, INLINE_LEN};
+use super::error::{DeviceError, DoorbellError, TaskError};
+use super::memory::{Memory, OutsideHbm};
+use super::queue::{HwQueue, QueueConfig, QueueTable, Registers, check_doorbell};
+use super::stream::{KernelLaunch, Op, StreamId, StreamShared};
+use crate::backend::{Cpu, CpuFault, Returned};
+
+/// Tasks of one queue that run before the next queue has its turn.
+const TASKS_PER_TURN: u32 = 64;
+
+/// What the scheduler is told.
+#[derive(Debug)]
+pub enum Command {
+    /// A queue belongs to a thread now.
+    AddQueue(QueueConfig),
+    /// Queues belong to no thread any more. Answered when no engine works on them.
+    RemoveQueues(Vec<u32>, SyncSender<()>),
+    /// A new stream.
+    AddStream(Arc<StreamShared>),
+    /// Forget a stream.
+    RemoveStream(StreamId),
+    /// The next operation of a stream.
+    Submit(StreamId, Op),
+    /// A queue was rung.
+    Rung(u32),
+    /// A doorbell was refused.
+    BadDoorbell(u32, DoorbellError),
+    /// The kernel on a core has ended.
+    CoreEnded,
+    /// An engine has done the task at the head of a queue.
+    Copied {
+        /// Queue.
+        sq_id: u32,
+        /// How it went.
+        result: Result<(), OutsideHbm>,
+    },
+    /// End the thread.
+    Stop,
+}
+
+/// Commands for the scheduler, and its wake-up.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    commands: Mutex<Vec<Command>>,
+    pending: AtomicBool,
+    sleeping: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+impl Inbox {
+    /// Hands a command over and wakes the scheduler if it sleeps.
+    pub fn send(&self, command: Command) {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner).push(command);
+        self.pending.store(true, Ordering::Relaxed);
+        // Pairs with the fence of `park`: either we see `sleeping`, or the scheduler sees `pending`.
+        fence(Ordering::SeqCst);
+        if self.sleeping.load(Ordering::Relaxed)
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+
+    /// Names the thread that [`send`](Self::send) wakes: the caller.
+    pub fn attach(&self) {
+        // Called once for each device, by its scheduler thread; a second call would name the same thread.
+        let _ = self.thread.set(std::thread::current());
+    }
+
+    /// Sleeps until a command is there, or `limit` is over.
+    pub fn park(&self, limit: Option<Duration>) {
+        self.sleeping.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if !self.pending.load(Ordering::Relaxed) {
+            match limit {
+                Some(limit) => std::thread::park_timeout(limit),
+                None => std::thread::park(),
+            }
+        }
+        self.sleeping.store(false, Ordering::Relaxed);
+    }
+
+    fn take(&self, into: &mut Vec<Command>) {
+        if self.pending.swap(false, Ordering::Acquire) {
+            into.append(&mut self.commands.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+}
+
+/// What one step did, and so how the caller should go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Something: step again.
+    Worked,
+    /// Nothing, but a polled kernel runs: look again soon.
+    Polling,
+    /// Nothing, and only a command or the end of this time can change that.
+    Waiting(Duration),
+    /// Nothing is going on.
+    Idle,
+    /// It was told to stop.
+    Stopped,
+}
+
+/// Counters of a device.
+#[derive(Debug, Default)]
+pub struct DeviceCounters {
+    /// Tasks carried out.
+    pub tasks: AtomicU64,
+    /// Doorbells seen.
+    pub doorbells: AtomicU64,
+}
+
+/// What scheduler, host and native kernels share.
+pub struct Shared<M> {
+    /// Memory.
+    pub memory: Arc<M>,
+    /// Allocations of HBM.
+    pub alloc: Mutex<Allocator>,
+    /// Commands.
+    pub inbox: Arc<Inbox>,
+    /// Queues.
+    pub queues: QueueTable,
+    /// Counters.
+    pub counters: DeviceCounters,
+    /// The first error.
+    pub failed: OnceLock<DeviceError>,
+}
+
+impl<M: Memory> Shared<M> {
+    /// The allocator.
+    pub fn lock_alloc(&self) -> MutexGuard<'_, Allocator> {
+        self.alloc.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rings a doorbell by a call: what a native kernel does.
+    ///
+    /// # Errors
+    /// [`DoorbellError`]. A doorbell that is wrong has been reported as an error of the device too.
+    pub fn ring(&self, sq_id: u32, tail: u32) -> Result<(), DoorbellError> {
+        let entry = self.queues.get(sq_id);
+        let depth = entry.map_or(0, |entry| entry.depth.load(Ordering::Acquire));
+        if let Err(error) = check_doorbell(depth, tail) {
+            self.inbox.send(Command::BadDoorbell(sq_id, error));
+            return Err(error);
+        }
+        let registers = Registers::of(&*self.memory, sq_id);
+        if registers.status() != QueueStatus::ENABLED {
+            return Err(DoorbellError::Refused);
+        }
+        registers.ring(tail);
+        // Pairs with `Scheduler::retire`: either we see `noticed` unset, or the scheduler sees the new doorbell.
+        fence(Ordering::SeqCst);
+        if let Some(entry) = entry
+            && !entry.noticed.swap(true, Ordering::Relaxed)
+        {
+            self.inbox.send(Command::Rung(sq_id));
+        }
+        Ok(())
+    }
+}
+
+/// A launch that has been started.
+struct Running {
+    launch: KernelLaunch,
+    core: usize,
+    /// Observed doorbells when it started.
+    since: u64,
+    /// Tasks of the device when it started.
+    tasks: u64,
+    deadline: Duration,
+    returned: Option<Returned>,
+}
+
+struct HostStream {
+    shared: Arc<StreamShared>,
+    ops: VecDeque<Op>,
+    running: Option<Running>,
+}
+
+/// The scheduler of one device.
+pub struct Scheduler<M: Memory> {
+    shared: Arc<Shared<M>>,
+    cpu: Box<dyn Cpu>,
+    /// `None`: all copies are made by the scheduler's own thread.
+    engines: Option<EnginePool>,
+    queues: Vec<Option<HwQueue>>,
+    /// Queues that may have something to do.
+    active: Vec<u32>,
+    streams: BTreeMap<StreamId, HostStream>,
+    core_busy: Vec<bool>,
+    /// Doorbells observed, over all queues.
+    observed: u64,
+    /// Removed queues that an engine still works on, and who waits for them.
+    removals: Vec<(Vec<u32>, SyncSender<()>)>,
+    commands: Vec<Command>,
+    stopped: bool,
+}
+
+impl<M: Memory> Scheduler<M> {
+    /// A scheduler without queues and streams.
+    pub fn new(shared: Arc<Shared<M>>, cpu: Box<dyn Cpu>, engines: Option<EnginePool>) -> Self {
+        let core_busy = vec![false; cpu.cores()];
+        Self {
+            shared,
+            cpu,
+            engines,
+            queues: Vec::new(),
+            active: Vec::new(),
+            streams: BTreeMap::new(),
+            core_busy,
+            observed: 0,
+            removals: Vec::new(),
+            commands: Vec::new(),
+            stopped: false,
+        }
+    }
+
+    /// Does what can be done at `now`, a time since the start of the device, without waiting.
+    pub fn step(&mut self, now: Duration) -> Progress {
+        let mut worked = self.take_commands();
+        if self.stopped {
+            self.close();
+            return Progress::Stopped;
+        }
+        if self.failed() {
+            return if worked { Progress::Worked } else { Progress::Idle };
+        }
+        worked |= self.step_queues();
+        worked |= self.step_streams(now);
+        if worked || self.failed() {
+            return Progress::Worked;
+        }
+        let running = || self.streams.values().filter_map(|stream| stream.running.as_ref());
+        let deadline = running().filter(|running| running.returned.is_none()).map(|running| running.deadline).min();
+        match deadline {
+            Some(_) if self.cpu.is_polled() => Progress::Polling,
+            Some(deadline) => Progress::Waiting(deadline.saturating_sub(now)),
+            None => Progress::Idle,
+        }
+    }
+
+    fn failed(&self) -> bool {
+        self.shared.failed.get().is_some()
+    }
+
+    fn take_commands(&mut self) -> bool {
+        let mut commands = std::mem::take(&mut self.commands);
+        self.shared.inbox.take(&mut commands);
+        let worked = !commands.is_empty();
+        for command in commands.drain(..) {
+            self.obey(command);
+        }
+        // Kept for its capacity.
+        self.commands = commands;
+        worked
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::AddQueue(config) => self.add_queue(config),
+            Command::RemoveQueues(ids, reply) => {
+                for id in &ids {
+                    if let Some(queue) = self.queue_mut(*id) {
+                        queue.stopped = true;
+                    }
+                }
+                self.removals.push((ids, reply));
+                self.finish_removals();
+            }
+            Command::AddStream(shared) => {
+                let stream = HostStream { shared, ops: VecDeque::new(), running: None };
+                self.streams.insert(stream.shared.id(), stream);
+            }
+            Command::RemoveStream(id) => {
+                self.streams.remove(&id);
+            }
+            Command::Submit(id, op) => {
+                let failed = self.shared.failed.get().cloned();
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    match failed {
+                        None => stream.ops.push_back(op),
+                        Some(error) => stream.shared.complete(Some(error)),
+                    }
+                }
+            }
+            Command::Rung(sq_id) => self.activate(sq_id),
+            Command::BadDoorbell(sq_id, error) => self.bad_doorbell(sq_id, error),
+            // The step that follows polls the cores.
+            Command::CoreEnded => {}
+            Command::Copied { sq_id, result } => self.copied(sq_id, result),
+            Command::Stop => self.stopped = true,
+        }
+    }
+
+    fn add_queue(&mut self, config: QueueConfig) {
+        let index = config.sq_id as usize;
+        if self.queues.len() <= index {
+            self.queues.resize_with(index + 1, || None);
+        }
+        self.queues[index] = Some(HwQueue::new(config));
+    }
+
+    fn queue_mut(&mut self, sq_id: u32) -> Option<&mut HwQueue> {
+        self.queues.get_mut(sq_id as usize)?.as_mut()
+    }
+
+    fn finish_removals(&mut self) {
+        let queues = &mut self.queues;
+        self.removals.retain(|(ids, reply)| {
+            let busy = |id: &u32| queues.get(*id as usize).and_then(Option::as_ref).is_some_and(|queue| queue.busy);
+            if ids.iter().any(busy) {
+                return true;
+            }
+            for id in ids {
+                if let Some(queue) = queues.get_mut(*id as usize) {
+                    *queue = None;
+                }
+            }
+            // Whoever asked may have stopped waiting.
+            let _ = reply.try_send(());
+            false
+        });
+        self.active.retain(|id| self.queues[*id as usize].is_some());
+    }
+
+    fn activate(&mut self, sq_id: u32) {
+        if let Some(queue) = self.queue_mut(sq_id)
+            && !queue.active
+        {
+            queue.active = true;
+            self.active.push(sq_id);
+        }
+    }
+
+    fn bad_doorbell(&mut self, sq_id: u32, error: DoorbellError) {
+        let queue = match self.queue_mut(sq_id) {
+            Some(queue) => {
+                queue.stopped = true;
+                queue.config.name()
+            }
+            None => super::error::QueueName { stream_id: u32::MAX, sq_id },
+        };
+        self.fail(DeviceError::Doorbell { queue, error });
+    }
+
+    /// Looks at all doorbells, also of queues that belong to no thread. For a CPU that rings by a store.
+    fn poll_doorbells(&mut self) {
+        for index in 0..self.queues.len() {
+            let sq_id = index as u32;
+            let doorbell = Registers::of(&*self.shared.memory, sq_id).doorbell();
+            match &self.queues[index] {
+                Some(queue) if doorbell.count() != queue.count => self.activate(sq_id),
+                None if doorbell.count() != 0 => return self.bad_doorbell(sq_id, DoorbellError::FreeQueue),
+                _ => {}
+            }
+        }
+    }
+
+    fn step_queues(&mut self) -> bool {
+        if self.cpu.is_polled() && self.core_busy.contains(&true) {
+            self.poll_doorbells();
+        }
+        let mut worked = false;
+        let mut index = 0;
+        while index < self.active.len() && !self.failed() {
+            let sq_id = self.active[index];
+            worked |= self.step_queue(sq_id);
+            if self.retire(sq_id) {
+                self.active.swap_remove(index);
+            } else {
+                index += 1;
+            }
+        }
+        worked
+    }
+
+    /// Takes the doorbell of one queue and runs some of its tasks.
+    fn step_queue(&mut self, sq_id: u32) -> bool {
+        let mut worked = match self.observe(sq_id) {
+            Ok(new) => new != 0,
+            Err(error) => {
+                self.bad_doorbell(sq_id, error);
+                return true;
+            }
+        };
+        for _ in 0..TASKS_PER_TURN {
+            match self.queue_mut(sq_id) {
+                Some(queue) if !queue.busy && !queue.stopped && !queue.is_empty() => self.run_task(sq_id),
+                _ => break,
+            }
+            worked = true;
+        }
+        worked
+    }
+
+    /// Takes a new tail.
+    fn observe(&mut self, sq_id: u32) -> Result<u32, DoorbellError> {
+        let doorbell = Registers::of(&*self.shared.memory, sq_id).doorbell();
+        let observed = self.observed;
+        let Some(queue) = self.queue_mut(sq_id) else { return Ok(0) };
+        let new = queue.observe(doorbell)?;
+        if new != 0 {
+            queue.last_rung = observed + u64::from(new);
+            self.observed = observed + u64::from(new);
+            self.shared.counters.doorbells.fetch_add(u64::from(new), Ordering::Relaxed);
+            if let Some(entry) = self.shared.queues.get(sq_id) {
+                entry.doorbells.fetch_add(u64::from(new), Ordering::Relaxed);
+            }
+        }
+        Ok(new)
+    }
+
+    /// Takes a queue that has nothing to do out of the list of active ones, unless it was rung just now.
+    fn retire(&mut self, sq_id: u32) -> bool {
+        let Some(queue) = self.queues.get_mut(sq_id as usize).and_then(Option::as_mut) else { return true };
+        if queue.busy || !(queue.is_empty() || queue.stopped) {
+            return false;
+        }
+        let Some(entry) = self.shared.queues.get(sq_id) else { return true };
+        entry.noticed.store(false, Ordering::Relaxed);
+        // Pairs with the fence of `Shared::ring`.
+        fence(Ordering::SeqCst);
+        if Registers::of(&*self.shared.memory, sq_id).doorbell().count() != queue.count && !queue.stopped {
+            entry.noticed.store(true, Ordering::Relaxed);
+            return false;
+        }
+        queue.active = false;
+        true
+    }
+
+    /// Carries out the task at the head of a queue, or hands it to an engine.
+    fn run_task(&mut self, sq_id: u32) {
+        let Some(queue) = self.queue_mut(sq_id) else { return };
+        let addr = queue.slot_addr();
+        let Ok(sqe) = self.shared.memory.load_sqe(addr) else {
+            return self.task_failed(sq_id, 0, TaskError::Slot { addr });
+        };
+        if let Err(error) = self.carry_out(sq_id, &sqe) {
+            self.task_failed(sq_id, decode::task_id(&sqe), error);
+        }
+    }
+
+    fn carry_out(&mut self, sq_id: u32, sqe: &[u8; 64]) -> Result<(), TaskError> {
+        let task = decode::decode(sqe)?;
+        if task.kind == TaskKind::SdmaReduce {
+            return Err(TaskError::NotSupported { kind: task.kind.name(), opcode: task.opcode });
+        }
+        let len = task.len;
+        if len != 0 {
+            let alloc = self.shared.lock_alloc();
+            alloc.check_user(task.src, u64::from(len)).map_err(|error| TaskError::Src { len, error })?;
+            alloc.check_user(task.dst, u64::from(len)).map_err(|error| TaskError::Dst { len, error })?;
+        }
+        match &self.engines {
+            Some(engines) if len >= INLINE_LEN => {
+                engines.submit(CopyJob { sq_id, dst: task.dst, src: task.src, len });
+                if let Some(queue) = self.queue_mut(sq_id) {
+                    queue.busy = true;
+                }
+            }
+            _ => {
+                if len != 0 {
+                    let copied = self.shared.memory.copy(task.dst, task.src, u64::from(len));
+                    copied.map_err(|OutsideHbm { addr, .. }| TaskError::Slot { addr })?;
+                }
+                self.task_done(sq_id);
+            }
+        }
+        Ok(())
+    }
+
+    fn copied(&mut self, sq_id: u32, result: Result<(), OutsideHbm>) {
+        if let Some(queue) = self.queue_mut(sq_id) {
+            queue.busy = false;
+            match result {
+                Ok(()) => self.task_done(sq_id),
+                Err(OutsideHbm { addr, .. }) => self.task_failed(sq_id, 0, TaskError::Slot { addr }),
+            }
+        }
+        self.finish_removals();
+    }
+
+    fn task_done(&mut self, sq_id: u32) {
+        let Some(queue) = self.queue_mut(sq_id) else { return };
+        let head = queue.advance();
+        Registers::of(&*self.shared.memory, sq_id).set_head(head);
+        self.shared.counters.tasks.fetch_add(1, Ordering::Relaxed);
+        if let Some(entry) = self.shared.queues.get(sq_id) {
+            entry.tasks.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn task_failed(&mut self, sq_id: u32, task_id: u32, error: TaskError) {
+        let Some(queue) = self.queue_mut(sq_id) else { return };
+        queue.stopped = true;
+        let (queue, slot) = (queue.config.name(), queue.head);
+        self.fail(DeviceError::Task { queue, task_id, slot, error });
+    }
+
+    fn step_streams(&mut self, now: Duration) -> bool {
+        let mut worked = false;
+        let mut from = 0;
+        while let Some((&id, _)) = self.streams.range(from..).next() {
+            worked |= self.step_stream(id, now);
+            if self.failed() {
+                return true;
+            }
+            from = id + 1;
+        }
+        worked
+    }
+
+    /// Ends the running operation of a stream if it has completed, and starts the next one if it can.
+    fn step_stream(&mut self, id: StreamId, now: Duration) -> bool {
+        let Some(stream) = self.streams.get_mut(&id) else { return false };
+        let Some(mut running) = stream.running.take() else {
+            return match stream.ops.pop_front() {
+                Some(Op::KernelLaunch(launch)) => self.start(id, launch, now),
+                None => false,
+            };
+        };
+        let was_running = running.returned.is_none();
+        if was_running {
+            match self.cpu.poll(running.core) {
+                Ok(None) if now < running.deadline => {}
+                Ok(None) => {
+                    self.cpu.abandon(running.core);
+                    let (kernel, timeout) = (running.launch.name.to_string(), running.launch.timeout);
+                    return self.launch_failed(id, running, |stream_id| {
+                        DeviceError::KernelTimeout { stream_id, kernel, timeout }
+                    });
+                }
+                Ok(Some(returned)) => {
+                    running.returned = Some(returned);
+                    self.core_busy[running.core] = false;
+                    // Everything that the kernel rang is visible now: here, or as a command that the next step takes.
+                    if self.cpu.is_polled() {
+                        self.poll_doorbells();
+                        if self.failed() {
+                            return true;
+                        }
+                    }
+                }
+                Err(fault) => {
+                    let kernel = running.launch.name.to_string();
+                    return self.launch_failed(id, running, |stream_id| match fault {
+                        CpuFault::Kernel(text) => DeviceError::KernelFault { stream_id, kernel, text },
+                        CpuFault::Cpu(text) => DeviceError::Cpu(text),
+                    });
+                }
+            }
+        }
+        match running.returned {
+            Some(returned) if !was_running && self.is_complete(&running) => {
+                self.complete(id, &running, returned);
+                true
+            }
+            returned => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.running = Some(running);
+                }
+                was_running && returned.is_some()
+            }
+        }
+    }
+
+    /// Starts a launch on a free core; without one it stays the next operation of its stream.
+    fn start(&mut self, id: StreamId, launch: KernelLaunch, now: Duration) -> bool {
+        let Some(core) = self.core_busy.iter().position(|busy| !busy) else {
+            if let Some(stream) = self.streams.get_mut(&id) {
+                stream.ops.push_front(Op::KernelLaunch(launch));
+            }
+            return false;
+        };
+        let started = self.cpu.start(core, &launch);
+        self.core_busy[core] = true;
+        let running = Running {
+            core,
+            since: self.observed,
+            tasks: self.shared.counters.tasks.load(Ordering::Relaxed),
+            deadline: now.saturating_add(launch.timeout),
+            returned: None,
+            launch,
+        };
+        if let Err(CpuFault::Cpu(text) | CpuFault::Kernel(text)) = started {
+            return self.launch_failed(id, running, |_| DeviceError::Cpu(text));
+        }
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.running = Some(running);
+        }
+        true
+    }
+
+    /// The completion rule: the kernel has returned, and every queue that was rung since it started is empty.
+    fn is_complete(&self, running: &Running) -> bool {
+        let outstanding = |queue: &HwQueue| {
+            let doorbell = Registers::of(&*self.shared.memory, queue.config.sq_id).doorbell();
+            doorbell.count() != queue.count || (queue.last_rung > running.since && !queue.is_empty())
+        };
+        // A queue that is not active has nothing to do; `Rung` comes before the end of the kernel that rang.
+        let active = self.active.iter().filter_map(|id| self.queues[*id as usize].as_ref());
+        running.returned.is_some() && !active.into_iter().any(outstanding)
+    }
+
+    fn complete(&mut self, id: StreamId, running: &Running, returned: Returned) {
+        let tasks = self.shared.counters.tasks.load(Ordering::Relaxed) - running.tasks;
+        running.launch.stats.set(tasks, self.observed - running.since, returned.instructions);
+        self.free_args(&running.launch);
+        let kernel = || running.launch.name.to_string();
+        // A kernel that returns a code has ended in order: its launch failed, the device has not.
+        let error = (returned.code != 0).then(|| DeviceError::KernelCode {
+            stream_id: id,
+            kernel: kernel(),
+            code: returned.code,
+        });
+        if let Some(stream) = self.streams.get(&id) {
+            stream.shared.complete(error);
+        }
+    }
+
+    fn free_args(&self, launch: &KernelLaunch) {
+        if launch.args != 0 {
+            self.shared.lock_alloc().free(launch.args).expect("a launch owns its parameters until it ends");
+        }
+    }
+
+    fn launch_failed(&mut self, id: StreamId, running: Running, error: impl FnOnce(u32) -> DeviceError) -> bool {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.running = Some(running);
+        }
+        self.fail(error(id));
+        true
+    }
+
+    /// The device has failed: its queues refuse, and every operation ends with the first error.
+    fn fail(&mut self, error: DeviceError) {
+        let first = self.shared.failed.get_or_init(|| error).clone();
+        for queue in self.queues.iter().flatten() {
+            Registers::of(&*self.shared.memory, queue.config.sq_id).set_status(QueueStatus::REFUSING);
+        }
+        self.end_all(&first);
+    }
+
+    fn end_all(&mut self, error: &DeviceError) {
+        for stream in self.streams.values_mut() {
+            // Parameters of what still runs stay allocated: the kernel may read them.
+            let count = stream.ops.drain(..).count() + usize::from(stream.running.take().is_some());
+            for _ in 0..count {
+                stream.shared.complete(Some(error.clone()));
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        for core in 0..self.core_busy.len() {
+            if self.core_busy[core] {
+                self.cpu.abandon(core);
+            }
+        }
+        self.end_all(&DeviceError::Closed);
+        for (_, reply) in self.removals.drain(..) {
+            // Whoever asked may have stopped waiting.
+            let _ = reply.try_send(());
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Streams of the host: operations in order, and what the host waits for.
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use super::error::DeviceError;
+use crate::backend::KernelEntry;
+
+/// Number of a stream, unique in its device.
+pub type StreamId = u32;
+
+/// One operation of a stream.
+#[derive(Debug)]
+pub enum Op {
+    /// Runs a kernel on the AI CPU.
+    KernelLaunch(KernelLaunch),
+}
+
+/// A kernel and what it is started with.
+#[derive(Clone, Debug)]
+pub struct KernelLaunch {
+    /// Its name, for messages.
+    pub name: Arc<str>,
+    /// Where it is.
+    pub entry: KernelEntry,
+    /// Its parameters in HBM, which the launch owns; 0 = none.
+    pub args: u64,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// Filled in when it has completed.
+    pub stats: Arc<LaunchStats>,
+}
+
+/// What a launch did. All zero until it has completed. Exact as long as no other launch runs beside it.
+#[derive(Debug, Default)]
+pub struct LaunchStats {
+    tasks: AtomicU64,
+    doorbells: AtomicU64,
+    instructions: AtomicU64,
+}
+
+impl LaunchStats {
+    /// Tasks that were carried out.
+    pub fn tasks(&self) -> u64 {
+        self.tasks.load(Ordering::Relaxed)
+    }
+
+    /// Doorbells that were rung.
+    pub fn doorbells(&self) -> u64 {
+        self.doorbells.load(Ordering::Relaxed)
+    }
+
+    /// Instructions of the kernel as the processor counted them; 0 where it does not count.
+    pub fn instructions(&self) -> u64 {
+        self.instructions.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set(&self, tasks: u64, doorbells: u64, instructions: u64) {
+        self.tasks.store(tasks, Ordering::Relaxed);
+        self.doorbells.store(doorbells, Ordering::Relaxed);
+        self.instructions.store(instructions, Ordering::Relaxed);
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    submitted: u64,
+    completed: u64,
+    error: Option<DeviceError>,
+}
+
+/// What host and scheduler share of a stream.
+#[derive(Debug)]
+pub struct StreamShared {
+    id: StreamId,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// How a wait ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// All operations have completed, with the first error among them.
+    Done(Option<DeviceError>),
+    /// The time is over, and this many operations have not completed.
+    TimedOut(u64),
+}
+
+impl StreamShared {
+    /// An empty stream.
+    pub fn new(id: StreamId) -> Self {
+        Self { id, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Counts an operation that is about to be handed to the scheduler.
+    pub fn submit(&self) {
+        self.lock().submitted += 1;
+    }
+
+    /// Ends the oldest operation. The first error is kept until it is reported.
+    pub fn complete(&self, error: Option<DeviceError>) {
+        let mut state = self.lock();
+        state.completed += 1;
+        if state.error.is_none() {
+            state.error = error;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Operations that have not completed.
+    pub fn outstanding(&self) -> u64 {
+        let state = self.lock();
+        state.submitted - state.completed
+    }
+
+    /// Waits until everything that has been submitted so far has completed.
+    pub fn wait(&self, timeout: Duration) -> Waited {
+        let started = Instant::now();
+        let mut state = self.lock();
+        let target = state.submitted;
+        while state.completed < target {
+            let left = timeout.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                return Waited::TimedOut(target - state.completed);
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        }
+        Waited::Done(state.error.take())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}

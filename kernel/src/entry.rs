@@ -1,0 +1,147 @@
+//! Declaration of a kernel entry: what makes a Rust function one that the host can launch.
+
+use core::ffi::{c_char, c_void};
+
+use hcomm_aicpu::Error;
+use hcomm_aicpu::spec::code::HCCL_SUCCESS;
+use hcomm_aicpu::spec::params::{KernelParams, ParamsError, ParamsHeader, check};
+
+/// C function of a kernel: takes its parameters, answers an `HcclResult`.
+///
+/// On the host's native CPU a panic unwinds out of it and is caught there; in the image it never returns.
+pub type KernelFn = extern "C-unwind" fn(args: *const c_void) -> u32;
+
+/// One entry of the table of kernels, section `.kernels` of the image. The loader on the host reads it as two 64-bit words.
+#[derive(Debug)]
+#[repr(C)]
+pub struct KernelEntry {
+    /// Name, ended by a zero byte.
+    pub name: *const c_char,
+    /// The function.
+    pub function: KernelFn,
+}
+const _: () = assert!(cfg!(not(target_pointer_width = "64")) || size_of::<KernelEntry>() == 16);
+
+// SAFETY: both fields point to constants of the program.
+unsafe impl Sync for KernelEntry {}
+
+/// Declares a kernel: a safe function that takes a reference to its parameters (any
+/// [`KernelParams`](hcomm_aicpu::spec::params::KernelParams)) and answers `Result<(), hcomm_aicpu::Error>`.
+///
+/// Besides the function itself it makes the C symbol of the same name, of type [`KernelFn`], and the entry in the table of
+/// kernels. The C function answers 2 (`HCCL_E_PTR`) for null parameters and 1 (`HCCL_E_PARA`) for those of another kernel
+/// or version; else it runs the kernel on a copy of the parameters and answers 0 or the code of its error.
+///
+/// ```no_run
+/// use hcomm_aicpu::spec::{DeviceAddr, params::{KernelParams, ParamsHeader}, thread::ThreadHandle};
+/// use hcomm_aicpu::{Error, Thread};
+/// use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+///
+/// /// Parameters of [`swap_halves`].
+/// #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+/// #[repr(C)]
+/// pub struct SwapHalvesParams { header: ParamsHeader, thread: u64, src: DeviceAddr, dst: DeviceAddr, half: u64 }
+///
+/// impl KernelParams for SwapHalvesParams {
+///     const MAGIC: u32 = u32::from_le_bytes(*b"SWAP");
+///     const VERSION: u32 = 1;
+/// }
+///
+/// hcomm_kernel::kernel! {
+///     /// Copies two halves of `half` bytes, each to the place of the other.
+///     pub fn swap_halves(params: &SwapHalvesParams) -> Result<(), Error> {
+///         let thread = Thread::from_handle(ThreadHandle(params.thread))?;
+///         let (src, dst, half) = (params.src.0, params.dst.0, params.half);
+///         thread.local_copy(DeviceAddr(dst + half), DeviceAddr(src), half)?;
+///         thread.local_copy(DeviceAddr(dst), DeviceAddr(src + half), half)
+///     }
+/// }
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! kernel {
+    (
+        $(#[$attr:meta])*
+        $vis:vis fn $name:ident($params:ident: &$type:ty) -> $result:ty $body:block
+    ) => {
+        $(#[$attr])*
+        $vis fn $name($params: &$type) -> $result $body
+
+        const _: () = {
+            #[unsafe(export_name = stringify!($name))]
+            extern "C-unwind" fn entry(args: *const ::core::ffi::c_void) -> u32 {
+                // SAFETY: who launches a kernel owes null or parameters; `run_kernel` checks whose.
+                unsafe { $crate::run_kernel(stringify!($name), args, $name) }
+            }
+
+            // Nothing refers to the entry: the linker gathers those of the whole program in one section.
+            #[used]
+            #[cfg_attr(target_os = "none", unsafe(link_section = ".kernels"))]
+            #[cfg_attr(target_os = "linux", unsafe(link_section = "hcomm_kernels"))]
+            static ENTRY: $crate::KernelEntry =
+                $crate::KernelEntry { name: concat!(stringify!($name), "\0").as_ptr().cast(), function: entry };
+        };
+    };
+}
+
+/// The kernels of this program.
+pub fn kernels() -> &'static [KernelEntry] {
+    // Both ends of the section: `link.ld` defines them for the image, the linker itself on Linux.
+    unsafe extern "C" {
+        #[cfg_attr(target_os = "none", link_name = "__kernels_start")]
+        #[cfg_attr(target_os = "linux", link_name = "__start_hcomm_kernels")]
+        static START: KernelEntry;
+        #[cfg_attr(target_os = "none", link_name = "__kernels_end")]
+        #[cfg_attr(target_os = "linux", link_name = "__stop_hcomm_kernels")]
+        static END: KernelEntry;
+    }
+    let (start, end) = (&raw const START, &raw const END);
+    let count = (end as usize - start as usize) / size_of::<KernelEntry>();
+    // SAFETY: the section holds entries and nothing else, each 16 bytes, constant while the program runs.
+    unsafe { core::slice::from_raw_parts(start, count) }
+}
+
+/// What the C function of a kernel does.
+///
+/// # Safety
+/// `args` is null, or a [`ParamsHeader`] can be read there, and if that is the one of `P`, a `P`.
+#[doc(hidden)]
+pub unsafe fn run_kernel<P: KernelParams>(
+    name: &'static str,
+    args: *const c_void,
+    run: impl FnOnce(&P) -> Result<(), Error>,
+) -> u32 {
+    // SAFETY: passed on.
+    let result = unsafe { read_params::<P>(args) }.map_err(Error::from).and_then(|params| run(&params));
+    match result {
+        Ok(()) => HCCL_SUCCESS as u32,
+        Err(error) => refuse(name, &error),
+    }
+}
+
+/// A copy of the parameters at `args`, whatever their alignment.
+///
+/// # Safety
+/// As for [`run_kernel`].
+unsafe fn read_params<P: KernelParams>(args: *const c_void) -> Result<P, ParamsError> {
+    if args.is_null() {
+        return Err(ParamsError::Null);
+    }
+    // SAFETY: not null, so the caller owes a readable head.
+    check::<P>(&unsafe { args.cast::<ParamsHeader>().read_unaligned() })?;
+    // SAFETY: the head is that of a `P`, so the caller owes a whole one; any bytes are a `P`, since it is `FromBytes`.
+    Ok(unsafe { args.cast::<P>().read_unaligned() })
+}
+
+/// Logs what a kernel answers, and gives the code.
+#[cold]
+#[inline(never)]
+fn refuse(name: &'static str, error: &Error) -> u32 {
+    #[cfg(feature = "image")]
+    defmt::warn!("kernel {=str}: {}", name, error);
+    #[cfg(all(feature = "log", not(feature = "image")))]
+    log::warn!("kernel {name}: {error}");
+    #[cfg(not(any(feature = "image", feature = "log")))]
+    let _ = name;
+    error.code() as u32
+}

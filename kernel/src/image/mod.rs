@@ -1,0 +1,25 @@
+//! Parts of the image.
+//!
+//! | module | part |
+//! |---|---|
+//! | [`boot`] | start code, up to the launch loop |
+//! | [`mmu`] | page tables |
+//! | [`layout`] | addresses that `link.ld` gives |
+//! | [`vectors`] | exception vectors |
+//! | [`fault`] | reports of exceptions, panics and a bad boot block |
+//! | [`mailbox`] | launch loop |
+//! | [`wake`] | sleep and wake-up of an idle core |
+//! | [`port`] | queue registers, clock and barrier for the copy path |
+//! | [`log`] | log ring |
+//! | [`cpu`] | core number, clock, measured call |
+
+mod boot;
+mod cpu;
+mod fault;
+mod layout;
+mod log;
+mod mailbox;
+mod mmu;
+mod port;
+mod vectors;
+mod wake;
