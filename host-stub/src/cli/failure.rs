@@ -2,6 +2,8 @@
 
 use std::io;
 
+use host_stub::Error;
+
 /// A command that did not do what was asked. The kind decides the exit code.
 #[derive(Debug)]
 pub enum Failure {
@@ -44,5 +46,16 @@ impl Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let text = error.to_string();
+        match error {
+            Error::Load(_) | Error::BadBuffSize(_) | Error::ZeroCclBuffer => Self::Usage(text),
+            Error::UnsupportedEngine(_) => Self::Unsupported(text),
+            _ => Self::Device(text),
+        }
     }
 }

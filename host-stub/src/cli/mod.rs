@@ -1,8 +1,13 @@
 //! What the user types, and what the process answers: text or one JSON object, and an exit code.
 
+mod copy;
+mod device_log;
+mod digest;
 mod failure;
 mod number;
 mod output;
+mod run;
+mod session;
 mod sqe;
 
 use std::ffi::OsString;
@@ -28,6 +33,10 @@ const EXIT_CODES: &str = "Exit codes: 0 ok; 1 wrong data or a device error; 2 us
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Copy random bytes through the device and check them.
+    Run(run::Args),
+    /// Copy a file through the device and check it.
+    Copy(copy::Args),
     /// Encode and decode task descriptors.
     Sqe {
         #[command(subcommand)]
@@ -56,6 +65,8 @@ pub fn main() -> ExitCode {
 
 fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
     match command {
+        Command::Run(args) => run::run(&args, output),
+        Command::Copy(args) => copy::run(&args, output),
         Command::Sqe { command } => sqe::run(command, output),
     }
 }
