@@ -18,13 +18,13 @@ use super::output::Output;
 use super::session::{self, CpuArg, Session};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct CopyArgs {
     /// File to read.
     input: PathBuf,
     /// File to write. An existing one is replaced.
     output: PathBuf,
     #[command(flatten)]
-    session: session::Args,
+    session: session::SessionArgs,
     /// Bytes of the communicator's buffer. Without it twice HCCL_BUFFSIZE MiB, which is 200 if it is not set.
     #[arg(long, value_name = "BYTES", value_parser = number::positive)]
     ccl_buffer: Option<u64>,
@@ -58,7 +58,7 @@ struct Totals {
     device_time: Duration,
 }
 
-pub fn run(args: &Args, output: Output) -> Result<(), Failure> {
+pub fn run(args: &CopyArgs, output: Output) -> Result<(), Failure> {
     let (mut input, input_len) = open_input(&args.input)?;
     refuse_same_file(&input, args)?;
     // Before the output is touched: a device that does not open leaves an existing file as it is.
@@ -72,8 +72,8 @@ pub fn run(args: &Args, output: Output) -> Result<(), Failure> {
     let mut hasher = Sha256::new();
     let mut piece = vec![0; PIECE];
     loop {
-        let len = fill(&session, &user_in, &mut input, &mut hasher, &mut piece)
-            .map_err(|error| error.at(&args.input))?;
+        let len =
+            fill(&session, &user_in, &mut input, &mut hasher, &mut piece).map_err(|error| error.at(&args.input))?;
         // An empty file is launched too, once.
         if len == 0 && totals.launches > 0 {
             break;
@@ -138,7 +138,7 @@ fn open_input(path: &Path) -> Result<(File, u64), Failure> {
 }
 
 /// Writing to the file that is read would empty it first; what is written is read again, so it must be a regular file.
-fn refuse_same_file(input: &File, args: &Args) -> Result<(), Failure> {
+fn refuse_same_file(input: &File, args: &CopyArgs) -> Result<(), Failure> {
     let Ok(existing) = std::fs::metadata(&args.output) else { return Ok(()) };
     if !existing.is_file() {
         return Err(Failure::Usage(format!("{}: not a regular file", args.output.display())));
@@ -180,13 +180,7 @@ fn fill(
 }
 
 /// Writes the first `len` bytes of the communicator's buffer to the file.
-fn drain(
-    session: &Session,
-    len: u64,
-    out: &mut File,
-    piece: &mut [u8],
-    progress: &ProgressBar,
-) -> Result<(), Moving> {
+fn drain(session: &Session, len: u64, out: &mut File, piece: &mut [u8], progress: &ProgressBar) -> Result<(), Moving> {
     let mut written = 0;
     while written < len {
         let part = (len - written).min(piece.len() as u64) as usize;
@@ -200,7 +194,7 @@ fn drain(
 }
 
 /// Compares both files' digests, the output's from what the file holds now.
-fn answer(args: &Args, session: &Session, totals: &Totals, sha256_in: String) -> Result<Answer, Failure> {
+fn answer(args: &CopyArgs, session: &Session, totals: &Totals, sha256_in: String) -> Result<Answer, Failure> {
     let sha256_out = digest::of_file(&args.output).map_err(|error| Moving::File(error).at(&args.output))?;
     if sha256_in != sha256_out {
         let (input, output) = (args.input.display(), args.output.display());

@@ -34,9 +34,9 @@ const EXIT_CODES: &str = "Exit codes: 0 ok; 1 wrong data or a device error; 2 us
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Copy random bytes through the device and check them.
-    Run(run::Args),
+    Run(run::RunArgs),
     /// Copy a file through the device and check it.
-    Copy(copy::Args),
+    Copy(copy::CopyArgs),
     /// Encode and decode task descriptors.
     Sqe {
         #[command(subcommand)]
@@ -68,5 +68,17 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
         Command::Run(args) => run::run(&args, output),
         Command::Copy(args) => copy::run(&args, output),
         Command::Sqe { command } => sqe::run(command, output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Cli::command().debug_assert();
     }
 }

@@ -10,9 +10,9 @@ use super::output::Output;
 use super::session::{self, CpuArg, Session};
 
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct RunArgs {
     #[command(flatten)]
-    session: session::Args,
+    session: session::SessionArgs,
     /// Bytes to copy.
     #[arg(long, value_name = "BYTES", default_value = "256", value_parser = number::u64)]
     len: u64,
@@ -42,7 +42,7 @@ struct Answer {
     verified: bool,
 }
 
-pub fn run(args: &Args, output: Output) -> Result<(), Failure> {
+pub fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     let session = Session::open(&args.session, None)?;
     let (ccl_buf, ccl_buf_size, len) = (session.ccl_buf(), session.ccl_buf_size(), args.len);
     let host_len = usize::try_from(len).ok().filter(|_| len <= ccl_buf_size).ok_or_else(|| {
@@ -69,9 +69,10 @@ pub fn run(args: &Args, output: Output) -> Result<(), Failure> {
         return Err(Failure::Device(text));
     }
     let thread = session.thread();
-    let info = session.comm().thread_info(thread).ok_or_else(|| {
-        Failure::Device(format!("thread {:#x} was freed while it was in use", thread.0))
-    })?;
+    let info = session
+        .comm()
+        .thread_info(thread)
+        .ok_or_else(|| Failure::Device(format!("thread {:#x} was freed while it was in use", thread.0)))?;
     let answer = Answer {
         cpu: args.session.cpu,
         thread: thread.0,

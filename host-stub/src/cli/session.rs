@@ -16,7 +16,7 @@ use super::failure::Failure;
 
 /// Arguments that choose the AI CPU.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct SessionArgs {
     /// AI CPU that runs the kernel.
     #[arg(long, value_enum, default_value_t = CpuArg::Qemu)]
     pub cpu: CpuArg,
@@ -76,7 +76,7 @@ pub struct Session {
 
 impl Session {
     /// Opens the device and acquires what `local_copy` needs.
-    pub fn open(args: &Args, ccl_buffer: Option<u64>) -> Result<Self, Failure> {
+    pub fn open(args: &SessionArgs, ccl_buffer: Option<u64>) -> Result<Self, Failure> {
         if args.verbose {
             device_log::show();
         }
