@@ -1,14 +1,16 @@
 //! C entry points. Exported with feature `c-abi`, callable from Rust without it.
 
-use core::ffi::c_void;
+use core::ffi::{c_char, c_void};
 
 use crate::copy::check_addresses;
 use crate::error::Error;
 use crate::fmt::warn;
 use crate::spec::DeviceAddr;
 use crate::spec::code::HCCL_SUCCESS;
+use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::thread::ThreadHandle;
-use crate::thread::Thread;
+use crate::thread::{Peer, Thread};
+use crate::{batch, timeout};
 
 /// Queues a copy of `len` bytes of device memory from `src` to `dst` on the queue of `thread` and returns; the copy itself
 /// runs later. Source: interface document, `HcommLocalCopyOnThread`.
@@ -26,6 +28,141 @@ pub extern "C" fn HcommLocalCopyOnThread(thread: u64, dst: *mut c_void, src: *co
         .and_then(|()| Thread::from_handle(ThreadHandle(thread)))
         .and_then(|thread| thread.local_copy(dst, src, len));
     answer("HcommLocalCopyOnThread", result)
+}
+
+/// Queues `dst[i] = op(dst[i], src[i])` for `count` elements of `data_type` on the queue of `thread`. Source: device-side
+/// interface, `HcommLocalReduceOnThread`.
+///
+/// `data_type` is a `HcommDataType`, `reduce_op` a `HcommReduceOp`. Addresses are multiples of the element size.
+///
+/// # Errors
+/// 0, or in this order: 2 `dst`, `src` or `thread` null, 6 as [`HcommLocalCopyOnThread`], 5 type or operator that the engine
+/// does not compute, 1 `count` times size or an address + length past 2^64, or an address between elements; 22, 9, 16.
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub extern "C" fn HcommLocalReduceOnThread(
+    thread: u64,
+    dst: *mut c_void,
+    src: *const c_void,
+    count: u64,
+    data_type: i32,
+    reduce_op: i32,
+) -> i32 {
+    let (dst, src) = (DeviceAddr::from(dst), DeviceAddr::from(src));
+    let result = check_addresses(dst, src)
+        .and_then(|()| Thread::from_handle(ThreadHandle(thread)))
+        .and_then(|thread| thread.local_reduce(dst, src, count, DataType(data_type), ReduceOp(reduce_op)));
+    answer("HcommLocalReduceOnThread", result)
+}
+
+/// Queues a task on `thread` that sets notify `dst_notify_idx` of `dst_thread`. Source: device-side interface,
+/// `HcommThreadNotifyRecordOnThread`.
+///
+/// # Errors
+/// 0, or in this order: 2 a thread 0, 6 a handle that names no live thread (`thread`: of engine AICPU_TS), 2 an index that
+/// `dst_thread` does not have; 22, 9, 16.
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub extern "C" fn HcommThreadNotifyRecordOnThread(thread: u64, dst_thread: u64, dst_notify_idx: u32) -> i32 {
+    let result = if dst_thread == 0 && thread != 0 {
+        Err(Error::NullThread)
+    } else {
+        Thread::from_handle(ThreadHandle(thread)).and_then(|thread| {
+            let to = Peer::from_handle(ThreadHandle(dst_thread))?;
+            thread.notify_record(to, dst_notify_idx)
+        })
+    };
+    answer("HcommThreadNotifyRecordOnThread", result)
+}
+
+/// Queues a task on `thread` that waits for its notify `notify_idx` for up to `timeout` seconds (0 = for ever). Source:
+/// device-side interface, `HcommThreadNotifyWaitOnThread`.
+///
+/// # Errors
+/// 0, or in this order: 2 `thread` 0, 6 as [`HcommLocalCopyOnThread`], 2 an index that the thread does not have; 22, 9, 16.
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub extern "C" fn HcommThreadNotifyWaitOnThread(thread: u64, notify_idx: u32, timeout: u32) -> i32 {
+    let result = Thread::from_handle(ThreadHandle(thread)).and_then(|thread| thread.notify_wait(notify_idx, timeout));
+    answer("HcommThreadNotifyWaitOnThread", result)
+}
+
+/// [`HcommThreadNotifyWaitOnThread`] with the limit that [`HcommSetNotifyWaitTimeOut`] has set.
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub extern "C" fn HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread: u64, notify_idx: u32) -> i32 {
+    let result = Thread::from_handle(ThreadHandle(thread)).and_then(|thread| thread.notify_wait_default(notify_idx));
+    answer("HcommThreadNotifyWaitOnThreadWithDefaultTimeout", result)
+}
+
+/// Sets the limit in seconds of waits without one of their own, until the kernel ends; 0 = for ever, a fraction counts as a
+/// whole second. Source: device-side interface, `HcommSetNotifyWaitTimeOut`.
+///
+/// # Errors
+/// 0, or 1 for a number that is negative, not a number, or 2^32 and more.
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub extern "C" fn HcommSetNotifyWaitTimeOut(time_out: f32) -> i32 {
+    answer("HcommSetNotifyWaitTimeOut", timeout::set_notify_wait(time_out))
+}
+
+/// Sets how long in seconds a call waits for room in a full queue, until the kernel ends; as [`HcommSetNotifyWaitTimeOut`].
+/// Source: device-side interface, `HcommThreadResAcquireTimeOut`.
+///
+/// # Errors
+/// As [`HcommSetNotifyWaitTimeOut`].
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub extern "C" fn HcommThreadResAcquireTimeOut(time_out: f32) -> i32 {
+    answer("HcommThreadResAcquireTimeOut", timeout::set_sq_full(time_out))
+}
+
+/// Starts a batch: calls stage their tasks until [`HcommBatchModeEnd`]. Within a batch it changes nothing. Source:
+/// device-side interface, `HcommBatchModeStart`.
+///
+/// `batch_tag` is not looked at: batches are not cached under their tag.
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub extern "C" fn HcommBatchModeStart(batch_tag: *const c_char) -> i32 {
+    let _ = batch_tag;
+    answer("HcommBatchModeStart", batch::start())
+}
+
+/// Ends the batch and rings each queue that it used; without a batch, nothing. Source: device-side interface,
+/// `HcommBatchModeEnd`.
+///
+/// # Errors
+/// 0, or of the first queue that went wrong: 16 doorbell refused, 22 reset, 6 thread freed. Its tasks are dropped.
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub extern "C" fn HcommBatchModeEnd(batch_tag: *const c_char) -> i32 {
+    let _ = batch_tag;
+    answer("HcommBatchModeEnd", batch::end())
+}
+
+/// Waits until the device has taken every task queued on `thread`, for as long as a call may wait for room. Source:
+/// device-side interface, `HcommThreadSynchronize`.
+///
+/// # Errors
+/// 0, or 2 `thread` 0, 6, 22, 9 after that time, 16.
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub extern "C" fn HcommThreadSynchronize(thread: u64) -> i32 {
+    let result = Thread::from_handle(ThreadHandle(thread)).and_then(|thread| thread.synchronize());
+    answer("HcommThreadSynchronize", result)
+}
+
+/// [`HcommThreadSynchronize`] for at most `timeout` seconds; 0 looks once. Source: device-side interface,
+/// `HcommThreadJoin`.
+///
+/// # Errors
+/// As [`HcommThreadSynchronize`].
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub extern "C" fn HcommThreadJoin(thread: u64, timeout: u32) -> i32 {
+    let result =
+        Thread::from_handle(ThreadHandle(thread)).and_then(|thread| thread.join(u64::from(timeout) * 1_000_000));
+    answer("HcommThreadJoin", result)
 }
 
 #[inline]

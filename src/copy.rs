@@ -34,29 +34,39 @@ pub(crate) fn local_copy<P: Port>(
     src: DeviceAddr,
     len: u64,
 ) -> Result<(), Error> {
-    let Some(last) = len.checked_sub(1) else { return Ok(()) };
-    for addr in [dst, src] {
-        if addr.0.checked_add(last).is_none() {
-            return Err(Error::AddressOverflow { addr, len });
-        }
-    }
+    check_range(dst, len)?;
+    check_range(src, len)?;
     submit(port, core, thread, Chunks::new(dst, src, len))
 }
 
-/// The tasks of one copy, in order of address. Lengths add up to that of the copy, none is 0.
+/// # Errors
+/// [`Error::AddressOverflow`] when the last byte lies past the end of the address space.
+#[inline]
+pub(crate) fn check_range(addr: DeviceAddr, len: u64) -> Result<(), Error> {
+    let is_past_end = len.checked_sub(1).is_some_and(|last| addr.0.checked_add(last).is_none());
+    if is_past_end { Err(Error::AddressOverflow { addr, len }) } else { Ok(()) }
+}
+
+/// The tasks of one copy or reduce, in order of address. Lengths add up to that of the copy, none is 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunks {
     dst: DeviceAddr,
     src: DeviceAddr,
     len: u64,
     done: u64,
+    opcode: u8,
 }
 
 impl Chunks {
     /// The chunks of a copy of `len` bytes. Addresses are taken as they are: they wrap at 2^64.
     #[inline]
     pub const fn new(dst: DeviceAddr, src: DeviceAddr, len: u64) -> Self {
-        Self { dst, src, len, done: 0 }
+        Self { dst, src, len, done: 0, opcode: 0 }
+    }
+
+    /// Makes each task a reduce, see [`Sdma::with_opcode`].
+    pub const fn with_opcode(self, opcode: u8) -> Self {
+        Self { opcode, ..self }
     }
 }
 
@@ -72,7 +82,7 @@ impl Iterator for Chunks {
         // At most MAX_CHUNK, which is below 2^32.
         let len = left.min(MAX_CHUNK) as u32;
         let at = |addr: DeviceAddr| DeviceAddr(addr.0.wrapping_add(self.done));
-        let chunk = Sdma::new(at(self.src), at(self.dst), len);
+        let chunk = Sdma::new(at(self.src), at(self.dst), len).with_opcode(self.opcode);
         self.done += u64::from(len);
         Some(chunk)
     }

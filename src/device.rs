@@ -1,18 +1,19 @@
 //! Context of a device and of a core that runs kernels on it.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::batch::Batch;
 use crate::queue::QueueSlot;
 use crate::spec::DeviceAddr;
 use crate::spec::thread::DESCRIPTOR_SIZE;
 #[cfg(not(loom))]
-use crate::spec::thread::MAX_THREADS;
+pub(crate) use crate::spec::thread::MAX_THREADS as MAX_QUEUES;
 use crate::sync::const_fn;
 use crate::task_id::IdAllocator;
 
 /// Loom follows each lock: few are enough for it.
 #[cfg(loom)]
-const MAX_THREADS: usize = 4;
+pub(crate) const MAX_QUEUES: usize = 4;
 
 /// State that the cores of one device share: where the thread table is, the device's own state of each queue, task ids.
 ///
@@ -20,7 +21,7 @@ const MAX_THREADS: usize = 4;
 pub struct Device {
     table_base: AtomicU64,
     table_len: AtomicU64,
-    queues: [QueueSlot; MAX_THREADS],
+    queues: [QueueSlot; MAX_QUEUES],
     ids: IdAllocator,
 }
 
@@ -44,9 +45,9 @@ impl Device {
     /// this device, and each live one names a ring of `depth` entries that the device may write.
     ///
     /// # Panics
-    /// If `slots` is above [`MAX_THREADS`].
+    /// If `slots` is above [`MAX_THREADS`](crate::spec::thread::MAX_THREADS).
     pub unsafe fn set_thread_table(&self, base: DeviceAddr, slots: usize) {
-        assert!(slots <= MAX_THREADS, "{slots} thread slots, at most {MAX_THREADS}");
+        assert!(slots <= MAX_QUEUES, "{slots} thread slots, at most {MAX_QUEUES}");
         self.table_base.store(base.0, Ordering::Relaxed);
         self.table_len.store(slots as u64 * DESCRIPTOR_SIZE, Ordering::Release);
     }
@@ -57,7 +58,7 @@ impl Device {
         (self.table_base.load(Ordering::Relaxed), self.table_len.load(Ordering::Acquire))
     }
 
-    /// The device's own state of the queue of table slot `index`, which is below [`MAX_THREADS`].
+    /// The device's own state of the queue of table slot `index`.
     #[inline]
     pub(crate) fn queue(&self, index: usize) -> Option<&QueueSlot> {
         self.queues.get(index)
@@ -73,12 +74,12 @@ impl Device {
 }
 
 #[cfg(not(loom))]
-const fn queue_slots() -> [QueueSlot; MAX_THREADS] {
-    [const { QueueSlot::new() }; MAX_THREADS]
+const fn queue_slots() -> [QueueSlot; MAX_QUEUES] {
+    [const { QueueSlot::new() }; MAX_QUEUES]
 }
 
 #[cfg(loom)]
-fn queue_slots() -> [QueueSlot; MAX_THREADS] {
+fn queue_slots() -> [QueueSlot; MAX_QUEUES] {
     core::array::from_fn(|_| QueueSlot::new())
 }
 
@@ -90,17 +91,35 @@ impl Default for Device {
 
 /// Default of [`Core::sq_full_timeout_us`]: 1856 s.
 pub const SQ_FULL_TIMEOUT_US: u64 = 1856 * 1_000_000;
+/// Default of [`Core::notify_wait_timeout_s`].
+pub const NOTIFY_WAIT_TIMEOUT_S: u32 = 1836;
 
 /// One core of a device: what calls on it share, and calls on other cores don't.
 pub struct Core<'d> {
     device: &'d Device,
     sq_full_timeout_us: AtomicU64,
+    notify_wait_timeout_s: AtomicU32,
+    batch: Batch,
+}
+
+/// What a kernel left behind, see [`Core::finish_launch`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaunchEnd {
+    /// It had started a batch and not ended it: the staged tasks were dropped.
+    pub batch_left_open: bool,
 }
 
 impl<'d> Core<'d> {
-    /// A core with the default time-outs.
-    pub const fn new(device: &'d Device) -> Self {
-        Self { device, sq_full_timeout_us: AtomicU64::new(SQ_FULL_TIMEOUT_US) }
+    const_fn! {
+        /// A core with the default time-outs and no batch.
+        pub fn new(device: &'d Device) -> Self {
+            Self {
+                device,
+                sq_full_timeout_us: AtomicU64::new(SQ_FULL_TIMEOUT_US),
+                notify_wait_timeout_s: AtomicU32::new(NOTIFY_WAIT_TIMEOUT_S),
+                batch: Batch::new(),
+            }
+        }
     }
 
     /// The device that the core belongs to.
@@ -117,5 +136,27 @@ impl<'d> Core<'d> {
     /// Sets [`sq_full_timeout_us`](Self::sq_full_timeout_us).
     pub fn set_sq_full_timeout_us(&self, us: u64) {
         self.sq_full_timeout_us.store(us, Ordering::Relaxed);
+    }
+
+    /// How long a wait without a limit of its own waits for its notify, in seconds; 0 = for ever.
+    pub fn notify_wait_timeout_s(&self) -> u32 {
+        self.notify_wait_timeout_s.load(Ordering::Relaxed)
+    }
+
+    /// Sets [`notify_wait_timeout_s`](Self::notify_wait_timeout_s).
+    pub fn set_notify_wait_timeout_s(&self, s: u32) {
+        self.notify_wait_timeout_s.store(s, Ordering::Relaxed);
+    }
+
+    /// Ends a launch: the core is as new for the next kernel.
+    pub fn finish_launch(&self) -> LaunchEnd {
+        self.set_sq_full_timeout_us(SQ_FULL_TIMEOUT_US);
+        self.set_notify_wait_timeout_s(NOTIFY_WAIT_TIMEOUT_S);
+        LaunchEnd { batch_left_open: self.batch.discard(self.device) }
+    }
+
+    #[inline]
+    pub(crate) fn batch(&self) -> &Batch {
+        &self.batch
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::spec::DeviceAddr;
 use crate::spec::code;
+use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::params::ParamsError;
+use crate::spec::stars950::NotifyIdTooLarge;
 use crate::spec::thread::{Engine, ThreadHandle};
 
 /// A ring stayed full for longer than the caller waits. It is as it was before the call but for what `queued_len` says.
@@ -27,7 +29,7 @@ pub struct QueueFull {
 }
 
 /// Why a call was refused. A refused call has changed nothing, but for what [`QueueFull::queued_len`] says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Error {
     /// Destination is null.
@@ -81,6 +83,44 @@ pub enum Error {
         /// Bytes that there are.
         limit: u64,
     },
+    /// A reduce that the SDMA engine does not compute.
+    #[error("reduce {} over {} is not supported", .op.name().unwrap_or("?"), .data_type.name().unwrap_or("?"))]
+    ReduceNotSupported {
+        /// Operator.
+        op: ReduceOp,
+        /// Element type.
+        data_type: DataType,
+    },
+    /// More bytes than 64 bits can count.
+    #[error("{count} elements of {size} bytes are more than 64 bits can count")]
+    CountTooLarge {
+        /// Elements.
+        count: u64,
+        /// Bytes of one.
+        size: u64,
+    },
+    /// Address of elements that is not a multiple of their size.
+    #[error("{addr} is not a multiple of the element size {size}")]
+    Misaligned {
+        /// The address.
+        addr: DeviceAddr,
+        /// Bytes of an element.
+        size: u64,
+    },
+    /// The thread has no such notify.
+    #[error("notify index {index}, the thread has {count}")]
+    BadNotifyIndex {
+        /// The index.
+        index: u32,
+        /// Notifies of the thread.
+        count: u32,
+    },
+    /// The id of a notify does not fit into a descriptor.
+    #[error(transparent)]
+    NotifyId(#[from] NotifyIdTooLarge),
+    /// A time in seconds that is negative, not a number, or 2^32 and more.
+    #[error("time-out of {0} s is not within 0..2^32")]
+    BadTimeout(f32),
     /// The thread's communicator is being suspended.
     #[error("sq {sq_id} is suspended")]
     Suspended {
@@ -106,12 +146,15 @@ impl Error {
     pub const fn code(&self) -> i32 {
         match self {
             Self::NullDst | Self::NullSrc | Self::NullThread | Self::BadParams(ParamsError::Null) => code::HCCL_E_PTR,
+            Self::BadNotifyIndex { .. } => code::HCCL_E_PTR,
+            Self::ReduceNotSupported { .. } => code::HCCL_E_NOT_SUPPORT,
             Self::BadHandle(_) | Self::WrongEngine { .. } => code::HCCL_E_NOT_FOUND,
             Self::NoCore => code::HCCL_E_UNAVAIL,
             Self::AddressOverflow { .. } | Self::TooLarge { .. } | Self::BadParams(_) => code::HCCL_E_PARA,
+            Self::CountTooLarge { .. } | Self::Misaligned { .. } | Self::BadTimeout(_) => code::HCCL_E_PARA,
             Self::Suspended { .. } => code::HCCL_E_SUSPENDING,
             Self::QueueFull(_) => code::HCCL_E_TIMEOUT,
-            Self::DoorbellRefused { .. } | Self::BadQueue { .. } => code::HCCL_E_DRV,
+            Self::DoorbellRefused { .. } | Self::BadQueue { .. } | Self::NotifyId(_) => code::HCCL_E_DRV,
         }
     }
 }

@@ -11,6 +11,8 @@
 //! | [`Device`], [`Core`] | context of a device and of a core |
 //! | [`Thread`] | handle to queue; the operations |
 //! | [`copy`] | the split into chunks |
+//! | [`batch`] | one doorbell a queue for many calls |
+//! | [`timeout`] | limits of waits |
 //! | [`abi`] | C entry points |
 //!
 //! It does not touch data: an address is a number here, and whether it is device memory shows when the task runs. It
@@ -18,14 +20,17 @@
 #![cfg_attr(not(test), no_std)]
 
 pub mod abi;
+pub mod batch;
 pub mod copy;
 mod device;
 mod error;
 mod fmt;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod notify;
 pub mod port;
 mod queue;
+mod reduce;
 pub mod regs;
 pub mod spec;
 mod sync;
@@ -33,7 +38,8 @@ mod task_id;
 #[cfg(all(test, not(loom)))]
 mod test_port;
 mod thread;
+pub mod timeout;
 
-pub use device::{Core, Device, SQ_FULL_TIMEOUT_US};
+pub use device::{Core, Device, LaunchEnd, NOTIFY_WAIT_TIMEOUT_S, SQ_FULL_TIMEOUT_US};
 pub use error::{Error, QueueFull};
-pub use thread::Thread;
+pub use thread::{Peer, Thread};

@@ -29,6 +29,37 @@ pub(crate) trait Tasks: Clone {
     fn queued_len(&self) -> u64;
 }
 
+/// A call of one task that moves no bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct One<B> {
+    build: B,
+    left: u64,
+}
+
+impl<B: Fn(u32) -> Sqe + Copy> One<B> {
+    #[inline]
+    pub(crate) fn new(build: B) -> Self {
+        Self { build, left: 1 }
+    }
+}
+
+impl<B: Fn(u32) -> Sqe + Copy> Tasks for One<B> {
+    #[inline]
+    fn remaining(&self) -> u64 {
+        self.left
+    }
+
+    #[inline]
+    fn next(&mut self, task_id: u32) -> Sqe {
+        self.left = 0;
+        (self.build)(task_id)
+    }
+
+    fn queued_len(&self) -> u64 {
+        0
+    }
+}
+
 /// A ring as the descriptor of its thread gives it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring {
@@ -76,6 +107,9 @@ struct State {
     ring: Ring,
     /// Head as last read. The device may be further on.
     head: u32,
+    /// One past the last entry that the device may run.
+    rung: u32,
+    /// One past the last entry that is written: from `rung` up to here tasks are staged.
     tail: u32,
     ids: IdRange,
 }
@@ -86,6 +120,7 @@ impl State {
         enabled: QueueStatus::FREE,
         ring: Ring { base: DeviceAddr(0), depth: 0, queue: QueueId { sq_id: 0, regs: 0 } },
         head: 0,
+        rung: 0,
         tail: 0,
         ids: IdRange::EMPTY,
     };
@@ -110,6 +145,29 @@ impl State {
         Ok(())
     }
 
+    fn has_staged(&self) -> bool {
+        self.rung != self.tail
+    }
+
+    /// Makes everything up to the tail the device's.
+    #[inline]
+    fn ring<P: Port>(&mut self, port: &P) -> Result<(), Error> {
+        // Pairs with the device's acquire load of the doorbell: it sees the new tail only after the slots.
+        port.store_barrier();
+        if port.ring(self.ring.queue, self.tail).is_err() {
+            return Err(Error::DoorbellRefused { sq_id: self.ring.queue.sq_id });
+        }
+        self.rung = self.tail;
+        Ok(())
+    }
+
+    /// Rings for what a batch has staged. On a refusal it is dropped: it must not run with a later doorbell.
+    fn ring_staged<P: Port>(&mut self, port: &P) -> Result<(), Error> {
+        let result = if self.has_staged() { self.ring(port) } else { Ok(()) };
+        self.tail = self.rung;
+        result
+    }
+
     /// Starts anew at the head that the device reports: after a thread was acquired or its queue was reset.
     fn restart<P: Port>(&mut self, port: &P, status: QueueStatus) -> Result<(), Error> {
         let Ring { depth, queue, .. } = self.ring;
@@ -118,7 +176,7 @@ impl State {
             let (value, limit) = (head.into(), depth.into());
             return Err(Error::BadQueue { sq_id: queue.sq_id, what: "head", value, limit });
         }
-        (self.head, self.tail) = (head, head);
+        (self.head, self.rung, self.tail) = (head, head, head);
         self.enabled = QueueStatus::ENABLED.with_epoch(status.epoch());
         Ok(())
     }
@@ -143,21 +201,33 @@ impl QueueSlot {
     pub(crate) fn held(&self) -> &HeldBlock {
         &self.held
     }
+
+    /// Rings for the tasks that a batch has staged, if there are any.
+    pub(crate) fn ring_staged<P: Port>(&self, port: &P) -> Result<(), Error> {
+        self.state.lock().ring_staged(port)
+    }
+
+    /// Forgets the tasks that a batch has staged.
+    pub(crate) fn drop_staged(&self) {
+        let mut state = self.state.lock();
+        state.tail = state.rung;
+    }
 }
 
 /// Queues `tasks` on the queue of `thread`: all in one group, or in as few as it takes when the ring is smaller than that.
+/// In a batch they are staged; otherwise each group is rung for.
 ///
 /// # Errors
 /// [`Error::Suspended`], [`Error::QueueFull`], [`Error::DoorbellRefused`] in this order; [`Error::BadHandle`] when the thread
 /// has been freed; [`Error::BadQueue`] when the device reports what can't be. The group that was refused left no trace.
 #[inline]
 pub(crate) fn submit<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, mut tasks: impl Tasks) -> Result<(), Error> {
+    let slot = core.device().queue(thread.index()).ok_or(Error::BadHandle(thread.handle()))?;
     let mut wait = None;
     let mut flows = false;
-    loop {
-        let slot = core.device().queue(thread.index()).ok_or(Error::BadHandle(thread.handle()))?;
+    while tasks.remaining() > 0 {
         let mut state = slot.state.lock();
-        let refusing = enter(port, thread, slot, &mut state)?;
+        let refusing = enter(port, core, thread, slot, &mut state)?;
 
         let room = state.ring.depth - 1;
         let wanted = u32::try_from(tasks.remaining()).map_or(room, |remaining| remaining.min(room));
@@ -171,38 +241,53 @@ pub(crate) fn submit<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, mut ta
             if refusing {
                 return Err(Error::DoorbellRefused { sq_id: state.ring.queue.sq_id });
             }
-            publish(port, core, slot, &mut state, &mut tasks, group)?;
-            if tasks.remaining() == 0 {
-                return Ok(());
-            }
+            publish(port, core, thread, slot, &mut state, &mut tasks, group)?;
             wait = None;
             continue;
         }
 
+        // What is staged here will never run unless it is rung for, and then nor will this call.
+        state.ring_staged(port).inspect_err(|error| core.batch().note_error(*error))?;
         let State { ring, head, tail, .. } = *state;
         // The lock is free during the pause: another core's call on this queue has a limit of its own.
         drop(state);
-        let wait = wait.get_or_insert_with(|| Wait::new(port, core.sq_full_timeout_us()));
+        core.batch().ring_staged(port, core.device());
+        let wait = wait.get_or_insert_with(|| Wait::new(port, Some(core.sq_full_timeout_us()).filter(|us| *us != 0)));
         if !wait.pause(port) {
-            let (sq_id, timeout_us, queued_len) = (ring.queue.sq_id, wait.timeout_us, tasks.queued_len());
-            return Err(QueueFull { sq_id, head, tail, wanted, queued_len, timeout_us }.into());
+            return Err(wait.over(ring, head, tail, wanted, tasks.queued_len()));
         }
     }
+    Ok(())
 }
 
 /// Makes `state` that of `thread`'s present life, and looks at the status. `Ok(true)`: it refuses doorbells.
 #[inline]
-fn enter<P: Port>(port: &P, thread: &Thread, slot: &QueueSlot, state: &mut State) -> Result<bool, Error> {
+fn enter<P: Port>(
+    port: &P,
+    core: &Core<'_>,
+    thread: &Thread,
+    slot: &QueueSlot,
+    state: &mut State,
+) -> Result<bool, Error> {
     if state.generation == thread.generation() && port.status(state.ring.queue) == state.enabled {
         return Ok(false);
     }
-    enter_anew(port, thread, slot, state)
+    enter_anew(port, core, thread, slot, state)
 }
 
 #[cold]
-fn enter_anew<P: Port>(port: &P, thread: &Thread, slot: &QueueSlot, state: &mut State) -> Result<bool, Error> {
+fn enter_anew<P: Port>(
+    port: &P,
+    core: &Core<'_>,
+    thread: &Thread,
+    slot: &QueueSlot,
+    state: &mut State,
+) -> Result<bool, Error> {
     if state.generation != thread.generation() {
         let ring = thread.ring()?;
+        if state.has_staged() {
+            core.batch().note_error(Error::BadHandle(thread.handle()));
+        }
         *state = State { ring, ..State::NONE };
         slot.held.clear();
         let status = port.status(ring.queue);
@@ -217,16 +302,44 @@ fn enter_anew<P: Port>(port: &P, thread: &Thread, slot: &QueueSlot, state: &mut 
         _ => return Err(Error::BadHandle(thread.handle())),
     }
     if status.epoch() != state.enabled.epoch() {
+        if state.has_staged() {
+            core.batch().note_error(Error::Suspended { sq_id });
+        }
         state.restart(port, status)?;
     }
     Ok(status.state() == QueueStatus::REFUSING)
 }
 
-/// Writes `group` descriptors into free slots and rings once. `state.free()` is at least `group`.
+/// Waits until the device has taken every task that was queued on `thread` before, those that a batch has staged included.
+///
+/// # Errors
+/// [`Error::QueueFull`] with no entry wanted when that takes longer than `timeout_us` (`None` = for ever), and as [`submit`].
+pub(crate) fn drain<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, timeout_us: Option<u64>) -> Result<(), Error> {
+    let slot = core.device().queue(thread.index()).ok_or(Error::BadHandle(thread.handle()))?;
+    let mut wait = Wait::new(port, timeout_us);
+    loop {
+        let mut state = slot.state.lock();
+        enter(port, core, thread, slot, &mut state)?;
+        state.ring_staged(port).inspect_err(|error| core.batch().note_error(*error))?;
+        state.read_head(port)?;
+        let State { ring, head, tail, .. } = *state;
+        if head == tail {
+            return Ok(());
+        }
+        drop(state);
+        core.batch().ring_staged(port, core.device());
+        if !wait.pause(port) {
+            return Err(wait.over(ring, head, tail, 0, 0));
+        }
+    }
+}
+
+/// Writes `group` descriptors into free slots, of which there are as many, and rings once unless a batch is open.
 #[inline]
 fn publish<P: Port>(
     port: &P,
     core: &Core<'_>,
+    thread: &Thread,
     slot: &QueueSlot,
     state: &mut State,
     tasks: &mut impl Tasks,
@@ -236,49 +349,58 @@ fn publish<P: Port>(
     let held = core.device().queues().iter().map(QueueSlot::held);
     let mut ids = IdDraw::new(core.device().ids(), held, &slot.held, state.ids);
     let mut left = tasks.clone();
-    let mut tail = state.tail;
+    let tail_before = state.tail;
     for _ in 0..group {
         let sqe = left.next(ids.next());
         // SAFETY: `tail` is below the depth of a ring that `Ring::new` checked and the host keeps mapped for the thread's
         // life (`Device::set_thread_table`); `submit` saw `group` free entries from here on, which are ours until the
         // doorbell.
-        unsafe { port.write_slot(ring.slot(tail), &sqe) };
-        tail = ring.after(tail);
+        unsafe { port.write_slot(ring.slot(state.tail), &sqe) };
+        state.tail = ring.after(state.tail);
     }
-    // Pairs with the device's acquire load of the doorbell: it sees the new tail only after the slots.
-    port.store_barrier();
-    if port.ring(ring.queue, tail).is_err() {
+    if core.batch().is_open() {
+        if state.rung == tail_before {
+            core.batch().note(thread.index());
+        }
+    } else if let Err(error) = state.ring(port) {
         state.ids = ids.undo();
-        return Err(Error::DoorbellRefused { sq_id: ring.queue.sq_id });
+        state.tail = tail_before;
+        return Err(error);
     }
     state.ids = ids.finish();
-    state.tail = tail;
     *tasks = left;
     Ok(())
 }
 
-/// A wait for room that ends.
+/// A wait for the device that ends.
 struct Wait {
     since_us: u64,
-    timeout_us: u64,
+    /// `None`: waits for as long as it takes.
+    timeout_us: Option<u64>,
     pause_ns: u32,
 }
 
 impl Wait {
     #[cold]
-    fn new<P: Port>(port: &P, timeout_us: u64) -> Self {
+    fn new<P: Port>(port: &P, timeout_us: Option<u64>) -> Self {
         Self { since_us: port.now_us(), timeout_us, pause_ns: PAUSE_NS.0 }
     }
 
     /// Pauses, for twice as long each time up to the cap. `false`, without a pause: the limit is over.
     #[cold]
     fn pause<P: Port>(&mut self, port: &P) -> bool {
-        if self.timeout_us != 0 && port.now_us().saturating_sub(self.since_us) >= self.timeout_us {
+        if self.timeout_us.is_some_and(|limit| port.now_us().saturating_sub(self.since_us) >= limit) {
             return false;
         }
         port.delay().delay_ns(self.pause_ns);
         self.pause_ns = self.pause_ns.saturating_mul(2).min(PAUSE_NS.1);
         true
+    }
+
+    #[cold]
+    fn over(&self, ring: Ring, head: u32, tail: u32, wanted: u32, queued_len: u64) -> Error {
+        let (sq_id, timeout_us) = (ring.queue.sq_id, self.timeout_us.unwrap_or(0));
+        QueueFull { sq_id, head, tail, wanted, queued_len, timeout_us }.into()
     }
 }
 
@@ -559,5 +681,123 @@ mod tests {
         port.edit_descriptor(|descriptor| descriptor.tag.magic = 0);
         let result = submit(&port, &Core::new(&device), &thread, Bytes::new(1));
         assert_eq!(result, Err(Error::BadHandle(thread.handle())));
+    }
+
+    /// A core of the rig with an open batch.
+    fn batching(rig: &Rig) -> Core<'_> {
+        let core = Core::new(&rig.device);
+        core.set_sq_full_timeout_us(1);
+        core.batch().start();
+        core
+    }
+
+    fn rings(calls: &[Call]) -> Vec<u32> {
+        calls.iter().filter_map(|call| if let Call::Ring(tail) = call { Some(*tail) } else { None }).collect()
+    }
+
+    #[test]
+    fn batch_rings_once_at_its_end() {
+        let rig = Rig::new(TestPort::starting_at(8, 6));
+        let core = batching(&rig);
+        for _ in 0..5 {
+            submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
+        }
+        assert_eq!(rings(&rig.port.take_calls()), [] as [u32; 0]);
+        assert_eq!(core.batch().end(&rig.port, &rig.device), Ok(()));
+        assert_eq!(rig.port.take_calls(), [Call::Barrier, Call::Ring(3)]);
+        assert_eq!(rig.port.slots()[2], sqe(0, 4));
+        assert_eq!(core.batch().end(&rig.port, &rig.device), Ok(()), "an end without a start");
+        assert_eq!(rig.port.take_calls(), []);
+    }
+
+    #[test]
+    fn nested_start_changes_nothing() {
+        let rig = Rig::new(TestPort::new(8));
+        let core = batching(&rig);
+        submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
+        core.batch().start();
+        submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
+        core.batch().end(&rig.port, &rig.device).unwrap();
+        submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
+        assert_eq!(rings(&rig.port.take_calls()), [2, 3]);
+    }
+
+    #[test]
+    fn batch_larger_than_the_ring_flows_through_it() {
+        let rig = Rig::new(TestPort::new(4));
+        rig.port.speed.set(1);
+        let core = batching(&rig);
+        // Two times everything in the ring is staged: only then is it rung for, and waited.
+        rig.port.expect_delays(&[1000; 2]);
+        for _ in 0..7 {
+            submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
+        }
+        core.batch().end(&rig.port, &rig.device).unwrap();
+        assert_eq!(rig.port.slots()[2], sqe(0, 6));
+        assert_eq!(rings(&rig.port.take_calls()).last(), Some(&3));
+    }
+
+    #[test]
+    fn refused_batch_is_dropped_and_does_not_run_later() {
+        let rig = Rig::new(TestPort::new(8));
+        let core = batching(&rig);
+        submit(&rig.port, &core, &rig.thread, Bytes::new(2)).unwrap();
+        rig.port.refuse_ring.set(true);
+        assert_eq!(core.batch().end(&rig.port, &rig.device), Err(Error::DoorbellRefused { sq_id: 9 }));
+        rig.port.refuse_ring.set(false);
+        rig.submit(1, 1).unwrap();
+        assert_eq!(rings(&rig.port.take_calls()), [2, 1]);
+        assert_eq!(rig.port.slots()[0], sqe(0, 2));
+        core.batch().start();
+        assert_eq!(core.batch().end(&rig.port, &rig.device), Ok(()), "the next batch starts clean");
+    }
+
+    #[test]
+    fn refused_call_leaves_the_batch_as_it_was() {
+        let rig = Rig::new(TestPort::new(3));
+        let core = batching(&rig);
+        submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
+        rig.port.status.set(QueueStatus::SUSPENDED);
+        assert_eq!(submit(&rig.port, &core, &rig.thread, Bytes::new(1)), Err(Error::Suspended { sq_id: 9 }));
+        rig.port.status.set(QueueStatus::REFUSING);
+        assert_eq!(submit(&rig.port, &core, &rig.thread, Bytes::new(1)), Err(Error::DoorbellRefused { sq_id: 9 }));
+        rig.port.status.set(QueueStatus::ENABLED);
+        core.batch().end(&rig.port, &rig.device).unwrap();
+        assert_eq!(rings(&rig.port.take_calls()), [1]);
+    }
+
+    #[test]
+    fn reset_in_a_batch_is_reported_at_its_end() {
+        let rig = Rig::new(TestPort::new(8));
+        let core = batching(&rig);
+        submit(&rig.port, &core, &rig.thread, Bytes::new(2)).unwrap();
+        rig.port.status.set(QueueStatus::ENABLED.with_epoch(1));
+        submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
+        assert_eq!(core.batch().end(&rig.port, &rig.device), Err(Error::Suspended { sq_id: 9 }));
+        assert_eq!(rings(&rig.port.take_calls()), [1]);
+    }
+
+    #[test]
+    fn batch_left_open_is_dropped_and_told() {
+        let rig = Rig::new(TestPort::new(8));
+        let core = batching(&rig);
+        submit(&rig.port, &core, &rig.thread, Bytes::new(2)).unwrap();
+        assert!(core.finish_launch().batch_left_open);
+        assert!(!core.finish_launch().batch_left_open);
+        rig.submit(1, 1).unwrap();
+        assert_eq!(rings(&rig.port.take_calls()), [1]);
+    }
+
+    #[test]
+    fn drain_rings_what_is_staged_and_waits_for_it() {
+        let rig = Rig::new(TestPort::new(8));
+        let core = batching(&rig);
+        submit(&rig.port, &core, &rig.thread, Bytes::new(3)).unwrap();
+        rig.port.expect_delays(&[1000]);
+        let busy = QueueFull { sq_id: 9, head: 0, tail: 3, wanted: 0, queued_len: 0, timeout_us: 1 };
+        assert_eq!(drain(&rig.port, &core, &rig.thread, Some(1)), Err(busy.into()));
+        rig.port.speed.set(3);
+        assert_eq!(drain(&rig.port, &core, &rig.thread, Some(0)), Ok(()));
+        assert_eq!(rings(&rig.port.take_calls()), [3]);
     }
 }

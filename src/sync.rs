@@ -25,14 +25,14 @@ impl<T> Mutex<T> {
 
 /// A function that is `const` but for loom, whose objects can't be made at compile time.
 macro_rules! const_fn {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident() -> Self $body:block) => {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty)?) -> Self $body:block) => {
         #[cfg(not(loom))]
         $(#[$meta])*
-        $vis const fn $name() -> Self $body
+        $vis const fn $name($($arg: $type)?) -> Self $body
 
         #[cfg(loom)]
         $(#[$meta])*
-        $vis fn $name() -> Self $body
+        $vis fn $name($($arg: $type)?) -> Self $body
     };
 }
 pub(crate) use const_fn;

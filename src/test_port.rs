@@ -36,6 +36,7 @@ pub(crate) struct TestPort {
     rung: Cell<u32>,
     ring: Box<[Entry]>,
     table: Box<[ThreadDescriptor]>,
+    notify_ids: Box<[u32]>,
 }
 
 #[derive(Clone, Copy)]
@@ -44,6 +45,8 @@ struct Entry(Sqe);
 
 /// What a slot holds before it is written: every bit that a builder leaves alone would show.
 pub(crate) const STALE: Sqe = Sqe([0xa5a5_a5a5_a5a5_a5a5; SQE_SIZE / 8]);
+/// Notifies of the thread.
+pub(crate) const NOTIFY_IDS: [u32; 3] = [40, 0x1_ffff, 0x2_0000];
 pub(crate) const GENERATION: u16 = 7;
 /// Slot of the thread in the table.
 const SLOT: usize = 2;
@@ -61,6 +64,7 @@ impl TestPort {
             delay: RefCell::new(CheckedDelay::new(&[])),
             rung: Cell::new(0),
             ring: vec![Entry(STALE); depth as usize].into(),
+            notify_ids: NOTIFY_IDS.into(),
             table: vec![zerocopy::FromZeros::new_zeroed(); SLOT + 2].into(),
         }
     }
@@ -95,8 +99,8 @@ impl TestPort {
             depth: self.ring.len() as u32,
             sq_base,
             regs: 0x1234,
-            notify_table: DeviceAddr(0),
-            notify_count: 0,
+            notify_table: DeviceAddr::from(self.notify_ids.as_mut_ptr()),
+            notify_count: NOTIFY_IDS.len() as u32,
             reserved: [0; 3],
         };
         let device = Box::new(Device::new());

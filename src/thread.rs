@@ -4,32 +4,38 @@ use core::mem::offset_of;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::Ordering;
 
-use crate::copy;
 use crate::device::Core;
 use crate::error::Error;
 use crate::port::{Platform, QueueId, with_core};
-use crate::queue::Ring;
+use crate::queue::{Ring, drain};
+use crate::reduce::{self, Elements};
 use crate::spec::DeviceAddr;
+use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::thread::{DESCRIPTOR_SIZE, DescriptorTag, Engine, ThreadDescriptor, ThreadHandle};
 use crate::sync::fence;
+use crate::{copy, notify};
+
+/// A live thread of any engine, of the device that runs the caller: what a notify can be sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    handle: ThreadHandle,
+    /// Slot in the thread table.
+    index: usize,
+}
 
 /// A live AICPU_TS thread of the device that runs the caller.
 ///
 /// Says that the handle was good when it was looked up. Should the host free the thread afterwards, calls answer
 /// [`Error::BadHandle`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thread {
-    handle: ThreadHandle,
-    /// Slot in the thread table.
-    index: usize,
-}
+pub struct Thread(Peer);
 
-impl Thread {
+impl Peer {
     /// Looks `handle` up in the thread table. Nothing outside the table is read, whatever the number.
     ///
     /// # Errors
     /// [`Error::NullThread`], [`Error::NoCore`] outside a kernel, [`Error::BadHandle`] for a malformed, foreign or stale
-    /// handle, [`Error::WrongEngine`].
+    /// handle.
     #[inline]
     pub fn from_handle(handle: ThreadHandle) -> Result<Self, Error> {
         if handle.0 == 0 {
@@ -47,15 +53,95 @@ impl Thread {
         if offset >= len || !offset.is_multiple_of(DESCRIPTOR_SIZE) {
             return Err(Error::BadHandle(handle));
         }
-        let thread = Self { handle, index: (offset / DESCRIPTOR_SIZE) as usize };
-        if handle.generation() == 0 || !thread.is_live() {
+        let peer = Self { handle, index: (offset / DESCRIPTOR_SIZE) as usize };
+        if handle.generation() == 0 || !peer.is_live() {
             return Err(Error::BadHandle(handle));
         }
-        let engine = thread.engine();
-        if engine != Engine::AICPU_TS {
-            return Err(Error::WrongEngine { handle, engine });
+        Ok(peer)
+    }
+
+    /// The handle that the thread was looked up by.
+    pub fn handle(&self) -> ThreadHandle {
+        self.handle
+    }
+
+    /// Whether the descriptor is alive in the generation of the handle: one word tells.
+    #[inline]
+    fn is_live(&self) -> bool {
+        let tag = self.handle.addr().0 as usize;
+        // SAFETY: `look_up` found the address to be that of a slot of the thread table, which stays readable
+        // (`Device::set_thread_table`); slots are 64-byte aligned.
+        let bits = unsafe { with_exposed_provenance::<u64>(tag).read_volatile() };
+        // Pairs with the host's release store of the tag: the rest of the descriptor is read after it.
+        fence(Ordering::Acquire);
+        bits == DescriptorTag::live(self.handle.generation()).to_bits()
+    }
+
+    #[inline]
+    fn engine(&self) -> Engine {
+        let engine = self.handle.addr().0 as usize + offset_of!(ThreadDescriptor, engine);
+        // SAFETY: as in `is_live`; the field lies within the slot.
+        Engine(unsafe { with_exposed_provenance::<i32>(engine).read_volatile() })
+    }
+
+    /// Id of the thread's notify `index`.
+    ///
+    /// # Errors
+    /// [`Error::BadNotifyIndex`].
+    #[inline]
+    pub(crate) fn notify_id(&self, index: u32) -> Result<u32, Error> {
+        let descriptor = self.handle.addr().0 as usize;
+        let count = with_exposed_provenance::<u32>(descriptor + offset_of!(ThreadDescriptor, notify_count));
+        // SAFETY: as in `is_live`; the field lies within the slot.
+        let count = unsafe { count.read_volatile() };
+        if index >= count {
+            return Err(Error::BadNotifyIndex { index, count });
         }
-        Ok(thread)
+        let table = with_exposed_provenance::<u64>(descriptor + offset_of!(ThreadDescriptor, notify_table));
+        // SAFETY: as above.
+        let table = unsafe { table.read_volatile() };
+        // SAFETY: the host keeps `count` words readable there for the thread's life (`Device::set_thread_table`).
+        Ok(unsafe { with_exposed_provenance::<u32>(table as usize).add(index as usize).read_volatile() })
+    }
+
+    /// The descriptor as it is now.
+    ///
+    /// # Errors
+    /// [`Error::BadHandle`] if the thread was freed meanwhile.
+    fn descriptor(&self) -> Result<ThreadDescriptor, Error> {
+        let slot = with_exposed_provenance::<ThreadDescriptor>(self.handle.addr().0 as usize);
+        // SAFETY: as in `is_live`; every bit pattern is a descriptor.
+        let descriptor = unsafe { slot.read_volatile() };
+        // The host clears the tag first: what was read before a live tag belongs to it.
+        fence(Ordering::Acquire);
+        if self.is_live() { Ok(descriptor) } else { Err(Error::BadHandle(self.handle)) }
+    }
+}
+
+impl Thread {
+    /// Looks `handle` up in the thread table. Nothing outside the table is read, whatever the number.
+    ///
+    /// # Errors
+    /// [`Error::NullThread`], [`Error::NoCore`] outside a kernel, [`Error::BadHandle`] for a malformed, foreign or stale
+    /// handle, [`Error::WrongEngine`].
+    #[inline]
+    pub fn from_handle(handle: ThreadHandle) -> Result<Self, Error> {
+        Self::new(Peer::from_handle(handle)?)
+    }
+
+    /// [`from_handle`](Self::from_handle) for a handle that is not 0, on `core`.
+    #[cfg(test)]
+    pub(crate) fn look_up(core: &Core<'_>, handle: ThreadHandle) -> Result<Self, Error> {
+        Self::new(Peer::look_up(core, handle)?)
+    }
+
+    #[inline]
+    fn new(peer: Peer) -> Result<Self, Error> {
+        let engine = peer.engine();
+        if engine != Engine::AICPU_TS {
+            return Err(Error::WrongEngine { handle: peer.handle, engine });
+        }
+        Ok(Self(peer))
     }
 
     /// Queues a copy of `len` bytes from `src` to `dst`, in as many tasks as the chunk rule needs, and returns; the copy
@@ -71,36 +157,89 @@ impl Thread {
         with_core(|core| copy::local_copy(&Platform, core, self, dst, src, len)).unwrap_or(Err(Error::NoCore))
     }
 
+    /// Queues `dst[i] = op(dst[i], src[i])` for `count` elements, in as many tasks as the chunk rule needs, and returns.
+    /// `count` 0 queues nothing.
+    ///
+    /// # Errors
+    /// In this order: [`Error::NullDst`], [`Error::NullSrc`], [`Error::NoCore`], [`Error::ReduceNotSupported`],
+    /// [`Error::CountTooLarge`], [`Error::Misaligned`], [`Error::AddressOverflow`], then as
+    /// [`local_copy`](Self::local_copy).
+    #[inline]
+    pub fn local_reduce(
+        &self,
+        dst: DeviceAddr,
+        src: DeviceAddr,
+        count: u64,
+        data_type: DataType,
+        op: ReduceOp,
+    ) -> Result<(), Error> {
+        copy::check_addresses(dst, src)?;
+        let elements = Elements { count, data_type, op };
+        with_core(|core| reduce::local_reduce(&Platform, core, self, dst, src, elements)).unwrap_or(Err(Error::NoCore))
+    }
+
+    /// Queues a task that sets notify `index` of thread `to`.
+    ///
+    /// # Errors
+    /// [`Error::BadNotifyIndex`], then as [`local_copy`](Self::local_copy).
+    #[inline]
+    pub fn notify_record(&self, to: Peer, index: u32) -> Result<(), Error> {
+        with_core(|core| notify::record(&Platform, core, self, &to, index)).unwrap_or(Err(Error::NoCore))
+    }
+
+    /// Queues a task that waits for notify `index` of this thread for up to `timeout_s` seconds (0 = for ever) and clears
+    /// it. Tasks queued later run after it; the caller does not wait.
+    ///
+    /// # Errors
+    /// [`Error::BadNotifyIndex`], then as [`local_copy`](Self::local_copy).
+    #[inline]
+    pub fn notify_wait(&self, index: u32, timeout_s: u32) -> Result<(), Error> {
+        with_core(|core| notify::wait(&Platform, core, self, index, timeout_s)).unwrap_or(Err(Error::NoCore))
+    }
+
+    /// [`notify_wait`](Self::notify_wait) with the limit of the core, see [`timeout`](crate::timeout).
+    ///
+    /// # Errors
+    /// As [`notify_wait`](Self::notify_wait).
+    pub fn notify_wait_default(&self, index: u32) -> Result<(), Error> {
+        with_core(|core| notify::wait(&Platform, core, self, index, core.notify_wait_timeout_s()))
+            .unwrap_or(Err(Error::NoCore))
+    }
+
+    /// Waits until the device has taken every task queued on this thread, and rings first for those that a batch has
+    /// staged. At most `timeout_us` microseconds; 0 looks once.
+    ///
+    /// # Errors
+    /// [`Error::QueueFull`] with no entry wanted after that time, and as [`local_copy`](Self::local_copy).
+    pub fn join(&self, timeout_us: u64) -> Result<(), Error> {
+        with_core(|core| drain(&Platform, core, self, Some(timeout_us))).unwrap_or(Err(Error::NoCore))
+    }
+
+    /// [`join`](Self::join) with the limit of the core for a full queue.
+    ///
+    /// # Errors
+    /// As [`join`](Self::join).
+    pub fn synchronize(&self) -> Result<(), Error> {
+        let limit = |core: &Core<'_>| Some(core.sq_full_timeout_us()).filter(|us| *us != 0);
+        with_core(|core| drain(&Platform, core, self, limit(core))).unwrap_or(Err(Error::NoCore))
+    }
+
+    /// The thread as one that notifies are sent to.
+    pub fn peer(&self) -> Peer {
+        self.0
+    }
+
     /// The handle that the thread was looked up by.
     pub fn handle(&self) -> ThreadHandle {
-        self.handle
+        self.0.handle
     }
 
     pub(crate) fn index(&self) -> usize {
-        self.index
+        self.0.index
     }
 
     pub(crate) fn generation(&self) -> u16 {
-        self.handle.generation()
-    }
-
-    /// Whether the descriptor is alive in the generation of the handle: one word tells.
-    #[inline]
-    fn is_live(&self) -> bool {
-        let tag = self.handle.addr().0 as usize;
-        // SAFETY: `look_up` found the address to be that of a slot of the thread table, which stays readable
-        // (`Device::set_thread_table`); slots are 64-byte aligned.
-        let bits = unsafe { with_exposed_provenance::<u64>(tag).read_volatile() };
-        // Pairs with the host's release store of the tag: the rest of the descriptor is read after it.
-        fence(Ordering::Acquire);
-        bits == DescriptorTag::live(self.generation()).to_bits()
-    }
-
-    #[inline]
-    fn engine(&self) -> Engine {
-        let engine = self.handle.addr().0 as usize + offset_of!(ThreadDescriptor, engine);
-        // SAFETY: as in `is_live`; the field lies within the slot.
-        Engine(unsafe { with_exposed_provenance::<i32>(engine).read_volatile() })
+        self.0.handle.generation()
     }
 
     /// The ring of the thread, as the descriptor gives it now.
@@ -108,14 +247,7 @@ impl Thread {
     /// # Errors
     /// [`Error::BadQueue`] for a ring that can't be; [`Error::BadHandle`] if the thread was freed meanwhile.
     pub(crate) fn ring(&self) -> Result<Ring, Error> {
-        let slot = with_exposed_provenance::<ThreadDescriptor>(self.handle.addr().0 as usize);
-        // SAFETY: as in `is_live`; every bit pattern is a descriptor.
-        let ThreadDescriptor { sq_base, depth, sq_id, regs, .. } = unsafe { slot.read_volatile() };
-        // The host clears the tag first: what was read before a live tag belongs to it.
-        fence(Ordering::Acquire);
-        if !self.is_live() {
-            return Err(Error::BadHandle(self.handle));
-        }
+        let ThreadDescriptor { sq_base, depth, sq_id, regs, .. } = self.0.descriptor()?;
         Ring::new(sq_base, depth, QueueId { sq_id, regs })
     }
 }

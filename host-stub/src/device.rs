@@ -11,18 +11,20 @@ use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::queue::DEFAULT_DEPTH;
 use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
 
+use crate::backend::KernelEntry;
 use crate::backend::native::NativeCpu;
 use crate::backend::qemu::QemuCpu;
-use crate::backend::{Cpu as _, KernelEntry};
 use crate::buffer::DeviceBuffer;
 use crate::error::Error;
 use crate::launch::{Kernel, native_kernel};
 use crate::loader::Image;
 use crate::sim::alloc::{Allocator, Kind};
 use crate::sim::engine::EnginePool;
+use crate::sim::inbox::{Command, Inbox};
 use crate::sim::memory::SharedMemory;
 use crate::sim::queue::{MAX_QUEUES, QueueTable};
-use crate::sim::scheduler::{Command, DeviceCounters, Inbox, Progress, Scheduler, Shared};
+use crate::sim::scheduler::{Progress, Scheduler};
+use crate::sim::shared::{DeviceCounters, Shared};
 use crate::thread::ThreadTable;
 
 /// Freed allocations from this size on give their memory back to the system.
@@ -47,7 +49,7 @@ pub enum Cpu {
 pub struct DeviceOptions {
     /// AI CPU.
     pub cpu: Cpu,
-    /// Bytes of HBM, a multiple of 4096. Memory that is not touched costs nothing.
+    /// Bytes of HBM, whole MiB. Memory that is not touched costs nothing.
     pub hbm_size: u64,
     /// The image; `None`: it is looked for ([`crate::loader::find`]). Of no use to [`Cpu::Native`].
     pub image: Option<PathBuf>,
@@ -175,7 +177,6 @@ impl Device {
             Some(image) => Box::new(QemuCpu::start(&memory, image, table)?),
             None => Box::new(NativeCpu::new(&shared, table)),
         };
-        debug_assert!(cpu.cores() > 0);
         let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;
         let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines));
         let inbox = Arc::clone(&shared.inbox);

@@ -29,7 +29,7 @@ pub enum Error {
     #[error(transparent)]
     OutsideHbm(#[from] OutsideHbm),
     /// The device reported an error.
-    #[error("device error {}: {0}", .0.runtime_code())]
+    #[error("device error {code}: {0}", code = .0.runtime_code())]
     Device(DeviceError),
     /// The device reported an error before this call.
     #[error("device already failed: {0}")]

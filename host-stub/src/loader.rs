@@ -42,7 +42,7 @@ pub enum LoadError {
     #[error("device image {} is a big-endian elf file, not a little-endian one", .0.display())]
     BigEndian(PathBuf),
     /// For another processor.
-    #[error("device image {} is for machine {} ({found}), not for aarch64 ({})", path.display(), machine(*found), elf::EM_AARCH64)]
+    #[error("device image {} is for machine {} ({found}), not for aarch64 ({})", path.display(), machine(*found), elf::EM_AARCH64.0)]
     WrongMachine {
         /// File.
         path: PathBuf,
@@ -50,7 +50,7 @@ pub enum LoadError {
         found: u16,
     },
     /// Not linked to run at its place.
-    #[error("device image {} has elf type {found}, not {} (executable)", path.display(), elf::ET_EXEC)]
+    #[error("device image {} has elf type {found}, not {} (executable)", path.display(), elf::ET_EXEC.0)]
     NotExecutable {
         /// File.
         path: PathBuf,
@@ -91,7 +91,7 @@ fn list(paths: &[PathBuf]) -> String {
 
 /// Name of an ELF machine.
 fn machine(number: u16) -> &'static str {
-    match number {
+    match elf::Machine(number) {
         elf::EM_386 => "x86",
         elf::EM_X86_64 => "x86-64",
         elf::EM_ARM => "arm",
@@ -161,12 +161,12 @@ impl Image {
         check_ident(&path, &data)?;
         let damaged = |error: object::Error| LoadError::Damaged { path: path.clone(), reason: error.to_string() };
         let header = FileHeader64::<LittleEndian>::parse(&*data).map_err(damaged)?;
-        let found = header.e_machine(LittleEndian);
-        if found != elf::EM_AARCH64 {
+        let found = header.e_machine(LittleEndian).0;
+        if found != elf::EM_AARCH64.0 {
             return Err(LoadError::WrongMachine { path, found });
         }
-        let found = header.e_type(LittleEndian);
-        if found != elf::ET_EXEC {
+        let found = header.e_type(LittleEndian).0;
+        if found != elf::ET_EXEC.0 {
             return Err(LoadError::NotExecutable { path, found });
         }
         let mut segments = Vec::new();
@@ -186,7 +186,8 @@ impl Image {
             segments.push(Segment { addr, bytes: bytes.to_vec(), len });
         }
         let entry = header.e_entry(LittleEndian);
-        let kernels = read_kernels(&data, &segments).map_err(|reason| LoadError::Damaged { path: path.clone(), reason })?;
+        let kernels =
+            read_kernels(&data, &segments).map_err(|reason| LoadError::Damaged { path: path.clone(), reason })?;
         Ok(Self { path, elf: data, entry, segments, kernels })
     }
 
@@ -209,14 +210,14 @@ fn check_ident(path: &Path, data: &[u8]) -> Result<(), LoadError> {
     if !data.starts_with(&elf::ELFMAG) {
         return Err(LoadError::NotElf(path.to_owned()));
     }
-    match data.get(4) {
-        Some(&elf::ELFCLASS64) => {}
-        Some(&elf::ELFCLASS32) => return Err(LoadError::Not64Bit(path.to_owned())),
+    match data.get(4).copied().map(elf::FileClass) {
+        Some(elf::ELFCLASS64) => {}
+        Some(elf::ELFCLASS32) => return Err(LoadError::Not64Bit(path.to_owned())),
         _ => return Err(LoadError::Damaged { path: path.to_owned(), reason: "no valid class in byte 4".to_owned() }),
     }
-    match data.get(5) {
-        Some(&elf::ELFDATA2LSB) => Ok(()),
-        Some(&elf::ELFDATA2MSB) => Err(LoadError::BigEndian(path.to_owned())),
+    match data.get(5).copied().map(elf::DataEncoding) {
+        Some(elf::ELFDATA2LSB) => Ok(()),
+        Some(elf::ELFDATA2MSB) => Err(LoadError::BigEndian(path.to_owned())),
         _ => Err(LoadError::Damaged { path: path.to_owned(), reason: "no valid byte order in byte 5".to_owned() }),
     }
 }
@@ -288,11 +289,11 @@ mod tests {
     use super::*;
 
     /// Head of a 64-bit little-endian executable for `machine`, and nothing else.
-    fn header(machine: u16) -> Vec<u8> {
+    fn header(machine: elf::Machine) -> Vec<u8> {
         let mut data = vec![0; 64];
-        data[..7].copy_from_slice(&[0x7f, b'E', b'L', b'F', elf::ELFCLASS64, elf::ELFDATA2LSB, 1]);
-        data[16..18].copy_from_slice(&elf::ET_EXEC.to_le_bytes());
-        data[18..20].copy_from_slice(&machine.to_le_bytes());
+        data[..7].copy_from_slice(&[0x7f, b'E', b'L', b'F', elf::ELFCLASS64.0, elf::ELFDATA2LSB.0, 1]);
+        data[16..18].copy_from_slice(&elf::ET_EXEC.0.to_le_bytes());
+        data[18..20].copy_from_slice(&machine.0.to_le_bytes());
         data[20] = 1;
         data[52] = 64;
         data
@@ -311,7 +312,7 @@ mod tests {
             "device image x.elf is for machine x86-64 (62), not for aarch64 (183)"
         );
         let mut small = header(elf::EM_ARM);
-        small[4] = elf::ELFCLASS32;
+        small[4] = elf::ELFCLASS32.0;
         assert_eq!(message(small), "device image x.elf is a 32-bit elf file, not a 64-bit one");
         let cut = header(elf::EM_AARCH64)[..40].to_vec();
         assert!(message(cut).starts_with("device image x.elf is truncated or damaged"));

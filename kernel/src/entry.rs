@@ -26,7 +26,7 @@ const _: () = assert!(cfg!(not(target_pointer_width = "64")) || size_of::<Kernel
 unsafe impl Sync for KernelEntry {}
 
 /// Declares a kernel: a safe function that takes a reference to its parameters (any
-/// [`KernelParams`](hcomm_aicpu::spec::params::KernelParams)) and answers `Result<(), hcomm_aicpu::Error>`.
+/// [`KernelParams`]) and answers `Result<(), hcomm_aicpu::Error>`.
 ///
 /// Besides the function itself it makes the C symbol of the same name, of type [`KernelFn`], and the entry in the table of
 /// kernels. The C function answers 2 (`HCCL_E_PTR`) for null parameters and 1 (`HCCL_E_PARA`) for those of another kernel

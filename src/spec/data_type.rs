@@ -2,11 +2,13 @@
 
 /// Element type (`HcommDataType`). Open: any number from a caller is a valid value, known or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(transparent)]
 pub struct DataType(pub i32);
 
 /// Reduce operator (`HcommReduceOp`). Open, as [`DataType`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(transparent)]
 pub struct ReduceOp(pub i32);
 

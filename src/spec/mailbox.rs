@@ -20,11 +20,11 @@ pub struct BootBlock {
     pub magic: u32,
     /// [`MAILBOX_VERSION`].
     pub version: u32,
-    /// Device virtual address of HBM.
+    /// Device virtual address of HBM: whole GiB, and HBM lies within one 512 GiB range, not the lowest.
     pub hbm_base: DeviceAddr,
-    /// Bytes of HBM.
+    /// Bytes of HBM: a multiple of 2 MiB.
     pub hbm_size: u64,
-    /// First thread descriptor, in HBM.
+    /// First thread descriptor: the table lies in HBM, outside its first page, 64-byte aligned.
     pub thread_table: DeviceAddr,
     /// Descriptors in the table, at most [`MAX_THREADS`](super::thread::MAX_THREADS).
     pub thread_slots: u32,
@@ -85,7 +85,7 @@ impl FaultKind {
     pub const EXCEPTION: Self = Self(1);
     /// Rust panic: `message`, `file` and `line` tell which.
     pub const PANIC: Self = Self(2);
-    /// The boot block is not one that this image understands.
+    /// The boot block is not one that this image understands: `message` tells why.
     pub const BOOT: Self = Self(3);
 }
 
@@ -109,7 +109,8 @@ pub struct FaultRecord {
     pub spsr: u64,
     /// Stack pointer.
     pub sp: u64,
-    /// Return addresses, innermost first, 0 after the last one.
+    /// Return addresses, innermost first, 0 after the last one. Of an exception, the first may be a stale link register: it
+    /// then lies in the function that `elr` is in.
     pub backtrace: [u64; BACKTRACE_LEN],
     /// Line of a panic.
     pub line: u32,
@@ -119,7 +120,7 @@ pub struct FaultRecord {
     pub file_len: u32,
     /// Zero.
     pub reserved: u32,
-    /// Text of a panic, UTF-8, cut where it does not fit.
+    /// Text of a panic or of a bad boot block, UTF-8, cut where it does not fit.
     pub message: [u8; 384],
     /// Source file of a panic, UTF-8, cut where it does not fit.
     pub file: [u8; 128],

@@ -4,18 +4,15 @@ pub mod log;
 pub mod native;
 pub mod qemu;
 
-use std::ffi::c_void;
+use hcomm_kernel::KernelFn;
 
 use crate::sim::KernelLaunch;
-
-/// A kernel that runs in this process. It gets the address of its parameters and returns 0 or a code.
-pub type NativeKernel = unsafe extern "C-unwind" fn(*mut c_void) -> u32;
 
 /// Where a kernel is.
 #[derive(Clone, Copy, Debug)]
 pub enum KernelEntry {
     /// A function of this process.
-    Native(NativeKernel),
+    Native(KernelFn),
     /// An address of the image.
     Image(u64),
 }

@@ -126,7 +126,7 @@ pub enum FreeError {
     #[error("{0:#x} has been freed already")]
     Twice(u64),
     /// The device's own.
-    #[error("{0:#x} is {}, which is not the caller's to free", .1.name())]
+    #[error("{0:#x} is {name}, which is not the caller's to free", name = .1.name())]
     Reserved(u64, Kind),
 }
 

@@ -93,8 +93,28 @@ const TYPE_SDMA: u8 = 11;
 
 /// Names of the types, by number. Only SDMA is carried out.
 const TYPES: [&str; 22] = [
-    "aic", "aiv", "fusion", "place_holder", "aicpu_h", "aicpu_d", "notify_record", "notify_wait", "write_value", "ubdma",
-    "asyncdma", "sdma", "vpc", "jpege", "jpegd", "cmo", "", "", "", "", "cond", "end",
+    "aic",
+    "aiv",
+    "fusion",
+    "place_holder",
+    "aicpu_h",
+    "aicpu_d",
+    "notify_record",
+    "notify_wait",
+    "write_value",
+    "ubdma",
+    "asyncdma",
+    "sdma",
+    "vpc",
+    "jpege",
+    "jpegd",
+    "cmo",
+    "",
+    "",
+    "",
+    "",
+    "cond",
+    "end",
 ];
 
 /// One field of a descriptor.
@@ -294,9 +314,7 @@ mod tests {
                 sqe[spec.byte + bit as usize / 8] ^= 1 << (bit % 8);
                 let value = extract(&sqe, spec);
                 let expected = match spec.rule {
-                    Only(supported) => {
-                        DecodeError::Unsupported { name: spec.name, byte: spec.byte, value, supported }
-                    }
+                    Only(supported) => DecodeError::Unsupported { name: spec.name, byte: spec.byte, value, supported },
                     _ => DecodeError::Reserved { name: spec.name, byte: spec.byte, value },
                 };
                 assert_eq!(decode(&sqe), Err(expected));

@@ -5,8 +5,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use super::inbox::{Command, Inbox};
 use super::memory::{Memory, OutsideHbm};
-use super::scheduler::{Command, Inbox};
 
 /// Copies below this many bytes are cheaper than handing them to another thread.
 pub const INLINE_LEN: u32 = 256 << 10;

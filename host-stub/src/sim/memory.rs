@@ -26,7 +26,7 @@ static SLOTS_IN_USE: Mutex<[bool; SLOTS]> = Mutex::new([false; SLOTS]);
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     /// Size out of range.
-    #[error("hbm size of {0} bytes: must be a multiple of 4096 from 1 MiB to {HBM_MAX} bytes")]
+    #[error("hbm size of {0} bytes: must be whole MiB, at most {HBM_MAX} bytes")]
     BadSize(u64),
     /// Every slot of the process is in use.
     #[error("{SLOTS} devices are open in this process, no more fit into its address space")]
@@ -138,7 +138,7 @@ impl SharedMemory {
     /// # Errors
     /// [`MemoryError`].
     pub fn new(hbm_size: u64) -> Result<Self, MemoryError> {
-        if !(1 << 20..=HBM_MAX).contains(&hbm_size) || hbm_size % HBM_HOLE != 0 {
+        if !(1 << 20..=HBM_MAX).contains(&hbm_size) || !hbm_size.is_multiple_of(1 << 20) {
             return Err(MemoryError::BadSize(hbm_size));
         }
         let len = LOW_SIZE + hbm_size;
@@ -148,10 +148,9 @@ impl SharedMemory {
         rustix::fs::ftruncate(&fd, len).map_err(os("ftruncate"))?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice.
-        let low = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), LOW_SIZE as usize, protection, MapFlags::SHARED, &fd, 0)
-        }
-        .map_err(os("mmap"))?;
+        let low =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), LOW_SIZE as usize, protection, MapFlags::SHARED, &fd, 0) }
+                .map_err(os("mmap"))?;
         let low = mapping(low, LOW_SIZE as usize);
         let addr = HBM_BASE + slot.0 as u64 * HBM_STRIDE + HBM_HOLE;
         // SAFETY: FIXED_NOREPLACE: the call fails rather than replace what is mapped there.
@@ -230,7 +229,7 @@ impl SharedMemory {
     /// # Errors
     /// [`OutsideHbm`], also for an unaligned address.
     pub fn hbm_word64(&self, addr: u64) -> Result<&AtomicU64, OutsideHbm> {
-        if addr % 8 != 0 {
+        if !addr.is_multiple_of(8) {
             return Err(OutsideHbm { addr, len: 8 });
         }
         let ptr = self.hbm_ptr(addr, 8)?;
@@ -302,7 +301,7 @@ impl SharedMemory {
     /// Pointer to `len` mapped bytes of the low part.
     fn low_ptr(&self, phys: u64, len: usize, align: u64) -> *mut u8 {
         let offset = phys.wrapping_sub(RAM_PHYS);
-        let inside = offset <= LOW_SIZE && len as u64 <= LOW_SIZE - offset && phys % align == 0;
+        let inside = offset <= LOW_SIZE && len as u64 <= LOW_SIZE - offset && phys.is_multiple_of(align);
         assert!(inside, "{len} bytes at {phys:#x} are not in the low part");
         // SAFETY: just checked that the offset is inside the mapping.
         unsafe { self.low.ptr.as_ptr().add(offset as usize) }
@@ -347,7 +346,7 @@ impl SharedMemory {
 impl Memory for SharedMemory {
     fn load_sqe(&self, addr: u64) -> Result<[u8; 64], OutsideHbm> {
         let ptr = self.hbm_ptr(addr, 64)?;
-        if addr % 8 != 0 {
+        if !addr.is_multiple_of(8) {
             return Err(OutsideHbm { addr, len: 64 });
         }
         let mut sqe = [0; 64];

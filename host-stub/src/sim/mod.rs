@@ -6,9 +6,13 @@ pub mod alloc;
 pub mod decode;
 pub mod engine;
 pub mod error;
+pub mod inbox;
 pub mod memory;
 pub mod queue;
 pub mod scheduler;
-mod stream;
+#[cfg(test)]
+mod scheduler_tests;
+pub mod shared;
+pub mod stream;
 
 pub use stream::{KernelLaunch, LaunchStats, Op, StreamId, StreamShared};

@@ -4,104 +4,25 @@
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::Thread;
 use std::time::Duration;
 
 use hcomm_aicpu::spec::queue::QueueStatus;
 
-use super::alloc::Allocator;
 use super::decode::{self, TaskKind};
 use super::engine::{CopyJob, EnginePool, INLINE_LEN};
-use super::error::{DeviceError, DoorbellError, TaskError};
+use super::error::{DeviceError, DoorbellError, QueueName, TaskError};
+use super::inbox::Command;
 use super::memory::{Memory, OutsideHbm};
-use super::queue::{HwQueue, QueueConfig, QueueTable, Registers, check_doorbell};
+use super::queue::{HwQueue, QueueConfig, Registers};
+use super::shared::Shared;
 use super::stream::{KernelLaunch, Op, StreamId, StreamShared};
 use crate::backend::{Cpu, CpuFault, Returned};
 
 /// Tasks of one queue that run before the next queue has its turn.
 const TASKS_PER_TURN: u32 = 64;
-
-/// What the scheduler is told.
-#[derive(Debug)]
-pub enum Command {
-    /// A queue belongs to a thread now.
-    AddQueue(QueueConfig),
-    /// Queues belong to no thread any more. Answered when no engine works on them.
-    RemoveQueues(Vec<u32>, SyncSender<()>),
-    /// A new stream.
-    AddStream(Arc<StreamShared>),
-    /// Forget a stream.
-    RemoveStream(StreamId),
-    /// The next operation of a stream.
-    Submit(StreamId, Op),
-    /// A queue was rung.
-    Rung(u32),
-    /// A doorbell was refused.
-    BadDoorbell(u32, DoorbellError),
-    /// The kernel on a core has ended.
-    CoreEnded,
-    /// An engine has done the task at the head of a queue.
-    Copied {
-        /// Queue.
-        sq_id: u32,
-        /// How it went.
-        result: Result<(), OutsideHbm>,
-    },
-    /// End the thread.
-    Stop,
-}
-
-/// Commands for the scheduler, and its wake-up.
-#[derive(Debug, Default)]
-pub struct Inbox {
-    commands: Mutex<Vec<Command>>,
-    pending: AtomicBool,
-    sleeping: AtomicBool,
-    thread: OnceLock<Thread>,
-}
-
-impl Inbox {
-    /// Hands a command over and wakes the scheduler if it sleeps.
-    pub fn send(&self, command: Command) {
-        self.commands.lock().unwrap_or_else(PoisonError::into_inner).push(command);
-        self.pending.store(true, Ordering::Relaxed);
-        // Pairs with the fence of `park`: either we see `sleeping`, or the scheduler sees `pending`.
-        fence(Ordering::SeqCst);
-        if self.sleeping.load(Ordering::Relaxed)
-            && let Some(thread) = self.thread.get()
-        {
-            thread.unpark();
-        }
-    }
-
-    /// Names the thread that [`send`](Self::send) wakes: the caller.
-    pub fn attach(&self) {
-        // Called once for each device, by its scheduler thread; a second call would name the same thread.
-        let _ = self.thread.set(std::thread::current());
-    }
-
-    /// Sleeps until a command is there, or `limit` is over.
-    pub fn park(&self, limit: Option<Duration>) {
-        self.sleeping.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        if !self.pending.load(Ordering::Relaxed) {
-            match limit {
-                Some(limit) => std::thread::park_timeout(limit),
-                None => std::thread::park(),
-            }
-        }
-        self.sleeping.store(false, Ordering::Relaxed);
-    }
-
-    fn take(&self, into: &mut Vec<Command>) {
-        if self.pending.swap(false, Ordering::Acquire) {
-            into.append(&mut self.commands.lock().unwrap_or_else(PoisonError::into_inner));
-        }
-    }
-}
 
 /// What one step did, and so how the caller should go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,64 +37,6 @@ pub enum Progress {
     Idle,
     /// It was told to stop.
     Stopped,
-}
-
-/// Counters of a device.
-#[derive(Debug, Default)]
-pub struct DeviceCounters {
-    /// Tasks carried out.
-    pub tasks: AtomicU64,
-    /// Doorbells seen.
-    pub doorbells: AtomicU64,
-}
-
-/// What scheduler, host and native kernels share.
-pub struct Shared<M> {
-    /// Memory.
-    pub memory: Arc<M>,
-    /// Allocations of HBM.
-    pub alloc: Mutex<Allocator>,
-    /// Commands.
-    pub inbox: Arc<Inbox>,
-    /// Queues.
-    pub queues: QueueTable,
-    /// Counters.
-    pub counters: DeviceCounters,
-    /// The first error.
-    pub failed: OnceLock<DeviceError>,
-}
-
-impl<M: Memory> Shared<M> {
-    /// The allocator.
-    pub fn lock_alloc(&self) -> MutexGuard<'_, Allocator> {
-        self.alloc.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Rings a doorbell by a call: what a native kernel does.
-    ///
-    /// # Errors
-    /// [`DoorbellError`]. A doorbell that is wrong has been reported as an error of the device too.
-    pub fn ring(&self, sq_id: u32, tail: u32) -> Result<(), DoorbellError> {
-        let entry = self.queues.get(sq_id);
-        let depth = entry.map_or(0, |entry| entry.depth.load(Ordering::Acquire));
-        if let Err(error) = check_doorbell(depth, tail) {
-            self.inbox.send(Command::BadDoorbell(sq_id, error));
-            return Err(error);
-        }
-        let registers = Registers::of(&*self.memory, sq_id);
-        if registers.status() != QueueStatus::ENABLED {
-            return Err(DoorbellError::Refused);
-        }
-        registers.ring(tail);
-        // Pairs with `Scheduler::retire`: either we see `noticed` unset, or the scheduler sees the new doorbell.
-        fence(Ordering::SeqCst);
-        if let Some(entry) = entry
-            && !entry.noticed.swap(true, Ordering::Relaxed)
-        {
-            self.inbox.send(Command::Rung(sq_id));
-        }
-        Ok(())
-    }
 }
 
 /// A launch that has been started.
@@ -192,6 +55,8 @@ struct HostStream {
     shared: Arc<StreamShared>,
     ops: VecDeque<Op>,
     running: Option<Running>,
+    /// Nobody will submit to it any more.
+    detached: bool,
 }
 
 /// The scheduler of one device.
@@ -285,11 +150,14 @@ impl<M: Memory> Scheduler<M> {
                 self.finish_removals();
             }
             Command::AddStream(shared) => {
-                let stream = HostStream { shared, ops: VecDeque::new(), running: None };
+                let stream = HostStream { shared, ops: VecDeque::new(), running: None, detached: false };
                 self.streams.insert(stream.shared.id(), stream);
             }
             Command::RemoveStream(id) => {
-                self.streams.remove(&id);
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.detached = true;
+                }
+                self.forget(id);
             }
             Command::Submit(id, op) => {
                 let failed = self.shared.failed.get().cloned();
@@ -355,7 +223,7 @@ impl<M: Memory> Scheduler<M> {
                 queue.stopped = true;
                 queue.config.name()
             }
-            None => super::error::QueueName { stream_id: u32::MAX, sq_id },
+            None => QueueName { stream_id: u32::MAX, sq_id },
         };
         self.fail(DeviceError::Doorbell { queue, error });
     }
@@ -543,8 +411,10 @@ impl<M: Memory> Scheduler<M> {
                 Ok(None) => {
                     self.cpu.abandon(running.core);
                     let (kernel, timeout) = (running.launch.name.to_string(), running.launch.timeout);
-                    return self.launch_failed(id, running, |stream_id| {
-                        DeviceError::KernelTimeout { stream_id, kernel, timeout }
+                    return self.launch_failed(id, running, |stream_id| DeviceError::KernelTimeout {
+                        stream_id,
+                        kernel,
+                        timeout,
                     });
                 }
                 Ok(Some(returned)) => {
@@ -632,6 +502,15 @@ impl<M: Memory> Scheduler<M> {
         });
         if let Some(stream) = self.streams.get(&id) {
             stream.shared.complete(error);
+        }
+        self.forget(id);
+    }
+
+    /// Drops a stream that nobody holds any more, once it is empty.
+    fn forget(&mut self, id: StreamId) {
+        let empty = |stream: &HostStream| stream.detached && stream.ops.is_empty() && stream.running.is_none();
+        if self.streams.get(&id).is_some_and(empty) {
+            self.streams.remove(&id);
         }
     }
 

@@ -117,7 +117,7 @@ fn check(boot: &BootBlock) -> Result<(), BootError> {
         return Err(BootError::Version(boot.version));
     }
     let BootBlock { hbm_base: base, hbm_size: size, thread_table, thread_slots: slots, .. } = *boot;
-    if size == 0 || size > HBM_MAX || size % mmu::BLOCK != 0 {
+    if size == 0 || size > HBM_MAX || !size.is_multiple_of(mmu::BLOCK) {
         return Err(BootError::HbmSize(size));
     }
     if !mmu::can_map_hbm(base, size) {
@@ -129,7 +129,7 @@ fn check(boot: &BootBlock) -> Result<(), BootError> {
     let hbm = base.0 + HBM_HOLE..base.0 + size;
     let table_end = thread_table.0.checked_add(u64::from(slots) * DESCRIPTOR_SIZE);
     let is_inside = hbm.contains(&thread_table.0) && table_end.is_some_and(|end| end <= hbm.end);
-    if !is_inside || thread_table.0 % DESCRIPTOR_SIZE != 0 {
+    if !is_inside || !thread_table.0.is_multiple_of(DESCRIPTOR_SIZE) {
         return Err(BootError::ThreadTable { base: thread_table, slots });
     }
     Ok(())

@@ -87,7 +87,7 @@ impl Report {
         // A frame is {frame pointer of the caller, return address}. Anything may be in a register when a fault is taken,
         // so a frame counts only on the stack, aligned, and above the last one.
         let mut floor = stack.start;
-        while fp >= floor && fp + 16 <= stack.end && fp % 16 == 0 {
+        while (floor..stack.end).contains(&fp) && fp.is_multiple_of(16) {
             // SAFETY: just found to be an aligned pair of words of the stack, which is mapped.
             let [next, addr] = unsafe { (fp as *const [u64; 2]).read_volatile() };
             if let Some(lr) = lr.take()

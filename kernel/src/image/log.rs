@@ -67,7 +67,9 @@ impl Frame {
                 }
                 // SAFETY: the remainder is below the length of `bytes` of this core's own ring, which is mapped; the host
                 // does not read the position before `head` has passed it.
-                unsafe { (&raw mut (*ring()).bytes).cast::<u8>().add((*end % LOG_BYTES as u64) as usize).write_volatile(byte) };
+                unsafe {
+                    (&raw mut (*ring()).bytes).cast::<u8>().add((*end % LOG_BYTES as u64) as usize).write_volatile(byte)
+                };
                 *end += 1;
             }
         });

@@ -75,23 +75,26 @@ impl Mailbox {
 
     /// Waits for a launch that is not `done`.
     fn wait(&self, done: u64) -> u64 {
+        let ticks = POLL_US * cpu::ticks_per_second() / 1_000_000;
+        let start = cpu::ticks();
+        while cpu::ticks() - start < ticks {
+            let seq = self.seq();
+            if seq != done {
+                return seq;
+            }
+        }
+
+        self.set_sleeping(true);
+        // Pairs with the fence of the host between its store of `seq` and its look at `sleeping`: at least one side sees
+        // the store of the other, so a launch is never slept over.
+        fence(Ordering::SeqCst);
         loop {
-            let ticks = POLL_US * cpu::ticks_per_second() / 1_000_000;
-            let start = cpu::ticks();
-            while cpu::ticks() - start < ticks {
-                let seq = self.seq();
-                if seq != done {
-                    return seq;
-                }
+            let seq = self.seq();
+            if seq != done {
+                self.set_sleeping(false);
+                return seq;
             }
-            self.set_sleeping(true);
-            // Pairs with the fence of the host between its store of `seq` and its look at `sleeping`: at least one side sees
-            // the store of the other, so a launch is never slept over.
-            fence(Ordering::SeqCst);
-            if self.seq() == done {
-                wake::sleep();
-            }
-            self.set_sleeping(false);
+            wake::sleep();
         }
     }
 }

@@ -56,12 +56,12 @@ const DATA: u64 = NORMAL | PXN;
 const DEVICE: u64 = ATTR_DEVICE | ACCESSED | UXN | PXN;
 
 // One level-2 entry each is enough for these.
-const _: () = assert!(IMAGE_SIZE == BLOCK && IMAGE_PHYS % BLOCK == 0);
-const _: () = assert!(QUEUE_REGS_SIZE == BLOCK && QUEUE_REGS_PHYS % BLOCK == 0);
-const _: () = assert!(PAGE_TABLES_SIZE == BLOCK && PAGE_TABLES_PHYS % BLOCK == 0);
-const _: () = assert!(BOOT_BLOCK_PHYS % BLOCK == 0);
+const _: () = assert!(IMAGE_SIZE == BLOCK && IMAGE_PHYS.is_multiple_of(BLOCK));
+const _: () = assert!(QUEUE_REGS_SIZE == BLOCK && QUEUE_REGS_PHYS.is_multiple_of(BLOCK));
+const _: () = assert!(PAGE_TABLES_SIZE == BLOCK && PAGE_TABLES_PHYS.is_multiple_of(BLOCK));
+const _: () = assert!(BOOT_BLOCK_PHYS.is_multiple_of(BLOCK));
 const _: () = assert!(GIC_DIST_PHYS / BLOCK == GIC_CPU_PHYS / BLOCK);
-const _: () = assert!(HBM_PHYS % BLOCK == 0 && HBM_HOLE == PAGE);
+const _: () = assert!(HBM_PHYS.is_multiple_of(BLOCK) && HBM_HOLE == PAGE);
 
 /// A table: its physical address, which is also its virtual one.
 #[derive(Clone, Copy)]
@@ -96,7 +96,7 @@ pub struct Tables {
 /// Whether [`Tables::map_hbm`] can map such an HBM: it starts on a GiB, and has one level-0 entry to itself.
 pub fn can_map_hbm(base: DeviceAddr, size: u64) -> bool {
     let Some(last) = base.0.checked_add(size).and_then(|end| end.checked_sub(1)) else { return false };
-    base.0 % GIB == 0 && base.0 >= TOP && base.0 / TOP == last / TOP && last >> ADDR_BITS == 0
+    base.0.is_multiple_of(GIB) && base.0 >= TOP && base.0 / TOP == last / TOP && last >> ADDR_BITS == 0
 }
 
 impl Tables {

@@ -3,7 +3,7 @@
 //! Interrupts stay masked in PSTATE. A pending one ends `wfi` all the same, so there is no handler: who sleeps takes back
 //! the reasons for waking up afterwards.
 
-use cortex_a::asm::wfi;
+use cortex_a::asm::{barrier, wfi};
 use cortex_a::registers::{CNTV_CTL_EL0, CNTV_TVAL_EL0, Writeable};
 use hcomm_aicpu::spec::map::{GIC_CPU_PHYS, GIC_DIST_PHYS, UART_IRQ, UART_PHYS};
 
@@ -82,13 +82,16 @@ pub fn init() {
 pub fn sleep() {
     CNTV_TVAL_EL0.set(cpu::ticks_per_second() / NET_PER_SECOND);
     CNTV_CTL_EL0.write(CNTV_CTL_EL0::ENABLE::SET);
-    cortex_a::asm::barrier::isb(cortex_a::asm::barrier::SY);
+    barrier::isb(barrier::SY);
     wfi();
     CNTV_CTL_EL0.write(CNTV_CTL_EL0::ENABLE::CLEAR);
+    // Cleared before the bytes are taken: one that comes in after the last look at the flags raises the interrupt again.
+    write(UART_PHYS + uart::ICR, uart::INT_ALL);
     while read(UART_PHYS + uart::FR) & uart::FR_RX_EMPTY == 0 {
         read(UART_PHYS + uart::DR);
     }
-    write(UART_PHYS + uart::ICR, uart::INT_ALL);
+    // The host stores to the mailbox before it sends the byte: the mailbox must be read after the byte was taken.
+    barrier::dmb(barrier::SY);
 }
 
 /// Lets nothing wake this core any more.

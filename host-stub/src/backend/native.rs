@@ -1,0 +1,223 @@
+//! AI CPU that runs kernels on threads of this process.
+//!
+//! A launch has a current core, which a thread-local names while the kernel runs: the functions `hcomm_port_*` of the device
+//! crate find the device by it.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::ffi::{CStr, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::queue::QueueStatus;
+use hcomm_aicpu::spec::thread::MAX_THREADS;
+use hcomm_aicpu::{Core, Device};
+use hcomm_kernel::KernelFn;
+
+use super::{Cpu, CpuFault, KernelEntry, Returned};
+use crate::sim::KernelLaunch;
+use crate::sim::inbox::Command;
+use crate::sim::memory::SharedMemory;
+use crate::sim::queue::Registers;
+use crate::sim::shared::Shared;
+
+/// Cores that take launches.
+const CORES: usize = 2;
+/// Delays from this length on sleep, below they spin.
+const SLEEP_NS: u32 = 50_000;
+
+/// Names and functions of the kernels that are linked into this program.
+pub fn kernels() -> impl Iterator<Item = (&'static str, KernelFn)> {
+    hcomm_kernel::kernels().iter().map(|kernel| {
+        // SAFETY: the table of kernels holds what the macro `kernel!` put there: names that end with a zero byte.
+        let name = unsafe { CStr::from_ptr(kernel.name) };
+        (name.to_str().expect("the name of a Rust function"), kernel.function)
+    })
+}
+
+/// What a kernel is started with.
+struct Job {
+    kernel: KernelFn,
+    args: u64,
+}
+
+/// How the last kernel of a core ended; taken by the scheduler.
+type Outcome = Arc<Mutex<Option<Result<Returned, CpuFault>>>>;
+
+struct Worker {
+    jobs: Sender<Job>,
+    outcome: Outcome,
+    thread: JoinHandle<()>,
+}
+
+/// The AI CPU.
+pub struct NativeCpu {
+    shared: Arc<Shared<SharedMemory>>,
+    device: Arc<Device>,
+    /// A core's thread starts with its first launch.
+    workers: [Option<Worker>; CORES],
+}
+
+impl NativeCpu {
+    /// A CPU of the device whose thread table is at `table`.
+    pub fn new(shared: &Arc<Shared<SharedMemory>>, table: DeviceAddr) -> Self {
+        let device = Box::new(Device::new());
+        // SAFETY: the table was allocated in HBM with MAX_THREADS descriptors. Kernels run on threads that hold `shared`,
+        // and with it the mapping; only `thread::ThreadTable` writes descriptors, with rings that stay allocated as long.
+        unsafe { device.set_thread_table(table, MAX_THREADS) };
+        Self { shared: Arc::clone(shared), device: device.into(), workers: [const { None }; CORES] }
+    }
+
+    fn worker(&mut self, core: usize) -> std::io::Result<&Worker> {
+        let slot = &mut self.workers[core];
+        if slot.is_none() {
+            let (sender, receiver) = channel();
+            let outcome = Outcome::default();
+            let (shared, device, result) = (Arc::clone(&self.shared), Arc::clone(&self.device), Arc::clone(&outcome));
+            let thread = std::thread::Builder::new().name(format!("aicpu-{core}"));
+            let thread = thread.spawn(move || work(&receiver, &shared, &device, &result))?;
+            *slot = Some(Worker { jobs: sender, outcome, thread });
+        }
+        Ok(slot.as_ref().expect("set just now"))
+    }
+}
+
+impl Cpu for NativeCpu {
+    fn cores(&self) -> usize {
+        CORES
+    }
+
+    fn start(&mut self, core: usize, launch: &KernelLaunch) -> Result<(), CpuFault> {
+        let KernelEntry::Native(kernel) = launch.entry else {
+            return Err(CpuFault::Cpu(format!("kernel {} is not a function of this program", launch.name)));
+        };
+        let worker = self.worker(core).map_err(|error| CpuFault::Cpu(format!("no thread for core {core}: {error}")))?;
+        worker.jobs.send(Job { kernel, args: launch.args }).map_err(|_| CpuFault::Cpu(format!("core {core} has ended")))
+    }
+
+    fn poll(&mut self, core: usize) -> Result<Option<Returned>, CpuFault> {
+        let Some(worker) = &self.workers[core] else { return Ok(None) };
+        worker.outcome.lock().unwrap_or_else(PoisonError::into_inner).take().transpose()
+    }
+
+    fn is_polled(&self) -> bool {
+        false
+    }
+
+    fn abandon(&mut self, core: usize) {
+        // The thread goes on with its kernel and holds the device's memory; it ends when the kernel returns.
+        self.workers[core] = None;
+    }
+}
+
+impl Drop for NativeCpu {
+    fn drop(&mut self) {
+        for worker in self.workers.iter_mut().filter_map(Option::take) {
+            drop(worker.jobs);
+            // Panics of kernels are caught: the thread has nothing to report.
+            let _ = worker.thread.join();
+        }
+    }
+}
+
+/// A core's thread.
+fn work(jobs: &Receiver<Job>, shared: &Arc<Shared<SharedMemory>>, device: &Device, outcome: &Outcome) {
+    for job in jobs {
+        let core = Core::new(device);
+        let current = Current { shared: Arc::clone(shared), core: (&raw const core).cast(), started: Instant::now() };
+        CURRENT.set(Some(current));
+        let args = std::ptr::with_exposed_provenance::<c_void>(job.args as usize);
+        let result = catch_unwind(AssertUnwindSafe(|| (job.kernel)(args)));
+        CURRENT.set(None);
+        let result = match result {
+            Ok(code) => Ok(Returned { code, instructions: 0 }),
+            Err(payload) => Err(CpuFault::Kernel(format!("panic: {}", panic_text(&*payload)))),
+        };
+        *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        shared.inbox.send(Command::CoreEnded);
+    }
+}
+
+fn panic_text(payload: &(dyn Any + Send)) -> &str {
+    match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+        (Some(text), _) => text,
+        (None, Some(text)) => text,
+        (None, None) => "payload without text",
+    }
+}
+
+/// What the thread of a running kernel belongs to.
+struct Current {
+    shared: Arc<Shared<SharedMemory>>,
+    /// The core, which outlives the kernel's call.
+    core: *const c_void,
+    started: Instant,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
+}
+
+/// Asks the current core; `otherwise` outside a launch.
+fn with_current<R>(otherwise: R, ask: impl FnOnce(&Current) -> R) -> R {
+    CURRENT.with_borrow(|current| current.as_ref().map_or(otherwise, ask))
+}
+
+/// Asks the registers of a queue of the current core's device; `otherwise` if there is no such queue.
+fn with_registers<R>(sq_id: u32, otherwise: R, ask: impl FnOnce(Registers<'_, SharedMemory>) -> R) -> R {
+    CURRENT.with_borrow(|current| match current {
+        Some(current) if current.shared.queues.get(sq_id).is_some() => {
+            ask(Registers::of(&*current.shared.memory, sq_id))
+        }
+        _ => otherwise,
+    })
+}
+
+// The platform of a host process. SAFETY of the exported names: the device crate declares them, and nobody else in a host
+// program defines them.
+
+#[unsafe(no_mangle)]
+extern "C" fn hcomm_port_core() -> *const c_void {
+    with_current(std::ptr::null(), |current| current.core)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn hcomm_port_head(sq_id: u32, _regs: u64) -> u32 {
+    with_registers(sq_id, 0, |registers| registers.head())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn hcomm_port_status(sq_id: u32, _regs: u64) -> u32 {
+    with_registers(sq_id, QueueStatus::FREE.0, |registers| registers.status().0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn hcomm_port_ring(sq_id: u32, _regs: u64, tail: u32) -> i32 {
+    with_current(-1, |current| if current.shared.ring(sq_id, tail).is_ok() { 0 } else { -1 })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn hcomm_port_store_barrier() {
+    // The scheduler is another thread: a release fence before the doorbell's store is what it needs.
+    std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn hcomm_port_now_us() -> u64 {
+    with_current(0, |current| current.started.elapsed().as_micros() as u64)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn hcomm_port_delay_ns(ns: u32) {
+    if ns >= SLEEP_NS {
+        return std::thread::sleep(Duration::from_nanos(u64::from(ns)));
+    }
+    let (started, limit) = (Instant::now(), Duration::from_nanos(u64::from(ns)));
+    while started.elapsed() < limit {
+        std::hint::spin_loop();
+    }
+}

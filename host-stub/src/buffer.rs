@@ -1,0 +1,46 @@
+//! Buffers in device memory.
+#![forbid(unsafe_code)]
+
+use hcomm_aicpu::spec::DeviceAddr;
+
+use crate::device::Device;
+use crate::error::Error;
+
+/// An allocation in HBM, freed on drop.
+pub struct DeviceBuffer {
+    device: Device,
+    addr: DeviceAddr,
+    len: u64,
+}
+
+impl DeviceBuffer {
+    pub(crate) fn new(device: Device, addr: DeviceAddr, len: u64) -> Self {
+        Self { device, addr, len }
+    }
+
+    /// First byte.
+    pub fn addr(&self) -> DeviceAddr {
+        self.addr
+    }
+
+    /// Address of the byte at `offset`. Not checked: it may lie outside.
+    pub fn at(&self, offset: u64) -> DeviceAddr {
+        DeviceAddr(self.addr.0.wrapping_add(offset))
+    }
+
+    /// Bytes, at least 1.
+    #[expect(clippy::len_without_is_empty, reason = "a buffer of no bytes can't be made")]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+impl Drop for DeviceBuffer {
+    fn drop(&mut self) {
+        match self.device.free(self.addr) {
+            // The address of a buffer can be read, so somebody may have freed it by hand; that is theirs to find out.
+            Ok(()) | Err(Error::Free(_)) => {}
+            Err(error) => log::warn!("buffer {}: {error}", self.addr),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Kernels by name, streams, and launches on them.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hcomm_aicpu::spec::params::KernelParams;
+use hcomm_kernel::KernelFn;
+
+use crate::backend::KernelEntry;
+use crate::backend::native::kernels;
+use crate::device::{Cpu, Device};
+use crate::error::Error;
+use crate::loader::LoadError;
+use crate::sim::alloc::Kind;
+use crate::sim::inbox::Command;
+use crate::sim::stream::Waited;
+use crate::sim::{KernelLaunch, LaunchStats, Op, StreamShared};
+
+/// How often a wait looks whether the device still works.
+const WAIT_SLICE: Duration = Duration::from_secs(1);
+
+/// A kernel that can be launched.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    name: Arc<str>,
+    entry: KernelEntry,
+}
+
+impl Kernel {
+    pub(crate) fn new(name: &str, entry: KernelEntry) -> Self {
+        Self { name: name.into(), entry }
+    }
+
+    /// A function of this program as a kernel of [`Cpu::Native`].
+    pub fn native(name: &str, function: KernelFn) -> Self {
+        Self::new(name, KernelEntry::Native(function))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn runs_on(&self, cpu: Cpu) -> bool {
+        match self.entry {
+            KernelEntry::Native(_) => cpu == Cpu::Native,
+            KernelEntry::Image(_) => cpu == Cpu::Qemu,
+        }
+    }
+}
+
+/// The kernel with this name among those that are linked into this program.
+pub(crate) fn native_kernel(name: &str) -> Result<Kernel, Error> {
+    match kernels().find(|(found, _)| *found == name) {
+        Some((_, function)) => Ok(Kernel::native(name, function)),
+        None => {
+            let kernels = kernels().map(|(name, _)| name.to_owned()).collect();
+            Err(LoadError::NoSuchKernel { name: name.to_owned(), kernels }.into())
+        }
+    }
+}
+
+/// Operations that run one after the other.
+pub struct Stream {
+    device: Device,
+    shared: Arc<StreamShared>,
+}
+
+impl Stream {
+    /// A new stream.
+    pub fn new(device: &Device) -> Self {
+        let shared = Arc::new(StreamShared::new(device.0.stream_ids(1)));
+        device.0.shared.inbox.send(Command::AddStream(Arc::clone(&shared)));
+        Self { device: device.clone(), shared }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.shared.id()
+    }
+
+    /// Launches a kernel with `params`, and gives what it will have done. Does not wait.
+    ///
+    /// The launch owns a copy of the parameters in device memory, 64-byte aligned, until it has completed.
+    ///
+    /// # Errors
+    /// No room for the parameters, a kernel of another CPU, a failed device.
+    pub fn launch<P: KernelParams>(&self, kernel: &Kernel, params: &P) -> Result<Arc<LaunchStats>, Error> {
+        self.launch_bytes(kernel, params.as_bytes())
+    }
+
+    /// As [`launch`](Self::launch), with parameters as bytes; none at all are handed over as null.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    pub fn launch_bytes(&self, kernel: &Kernel, params: &[u8]) -> Result<Arc<LaunchStats>, Error> {
+        let inner = &self.device.0;
+        inner.check_alive()?;
+        if !kernel.runs_on(inner.options.cpu) {
+            return Err(Error::WrongCpu(kernel.name().to_owned()));
+        }
+        let args = match params.len() as u64 {
+            0 => 0,
+            len => {
+                let addr = inner.allocate(len, Kind::Args)?;
+                inner.shared.memory.write(addr.0, params).inspect_err(|_| inner.free_own(addr))?;
+                addr.0
+            }
+        };
+        let stats = Arc::new(LaunchStats::default());
+        let launch = KernelLaunch {
+            name: Arc::clone(&kernel.name),
+            entry: kernel.entry,
+            args,
+            timeout: inner.options.launch_timeout,
+            stats: Arc::clone(&stats),
+        };
+        self.shared.submit();
+        inner.shared.inbox.send(Command::Submit(self.id(), Op::KernelLaunch(launch)));
+        Ok(stats)
+    }
+
+    /// Waits until everything that has been launched on the stream has completed. Every operation has a limit of its own
+    /// ([`DeviceOptions::launch_timeout`](crate::DeviceOptions::launch_timeout)), so this ends.
+    ///
+    /// # Errors
+    /// The first error since the last call; it says if the device had failed before.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        self.synchronize_for(Duration::MAX)
+    }
+
+    /// As [`synchronize`](Self::synchronize), but for at most `timeout`.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] too; the work goes on then.
+    pub fn synchronize_for(&self, timeout: Duration) -> Result<(), Error> {
+        let started = Instant::now();
+        loop {
+            let left = timeout.saturating_sub(started.elapsed());
+            match self.shared.wait(left.min(WAIT_SLICE)) {
+                Waited::Done(Some(error)) => return Err(Error::Device(error)),
+                Waited::Done(None) => return self.device.0.check_alive(),
+                Waited::TimedOut(_) if self.device.0.scheduler_gone() => return Err(Error::SchedulerGone),
+                Waited::TimedOut(outstanding) if left <= WAIT_SLICE => {
+                    return Err(Error::Timeout { stream_id: self.id(), outstanding, timeout });
+                }
+                Waited::TimedOut(_) => {}
+            }
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // What still runs goes on: the scheduler forgets the stream once it is empty.
+        self.device.0.shared.inbox.send(Command::RemoveStream(self.id()));
+    }
+}

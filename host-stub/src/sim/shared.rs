@@ -1,0 +1,71 @@
+//! What scheduler, host and native kernels share of a device.
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use hcomm_aicpu::spec::queue::QueueStatus;
+
+use super::alloc::Allocator;
+use super::error::{DeviceError, DoorbellError};
+use super::inbox::{Command, Inbox};
+use super::memory::Memory;
+use super::queue::{QueueTable, Registers, check_doorbell};
+
+/// Counters of a device.
+#[derive(Debug, Default)]
+pub struct DeviceCounters {
+    /// Tasks carried out.
+    pub tasks: AtomicU64,
+    /// Doorbells seen.
+    pub doorbells: AtomicU64,
+}
+
+/// What scheduler, host and native kernels share.
+pub struct Shared<M> {
+    /// Memory.
+    pub memory: Arc<M>,
+    /// Allocations of HBM.
+    pub alloc: Mutex<Allocator>,
+    /// Commands.
+    pub inbox: Arc<Inbox>,
+    /// Queues.
+    pub queues: QueueTable,
+    /// Counters.
+    pub counters: DeviceCounters,
+    /// The first error.
+    pub failed: OnceLock<DeviceError>,
+}
+
+impl<M: Memory> Shared<M> {
+    /// The allocator.
+    pub fn lock_alloc(&self) -> MutexGuard<'_, Allocator> {
+        self.alloc.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rings a doorbell by a call: what a native kernel does.
+    ///
+    /// # Errors
+    /// [`DoorbellError`]. A doorbell that is wrong has been reported as an error of the device too.
+    pub fn ring(&self, sq_id: u32, tail: u32) -> Result<(), DoorbellError> {
+        let entry = self.queues.get(sq_id);
+        let depth = entry.map_or(0, |entry| entry.depth.load(Ordering::Acquire));
+        if let Err(error) = check_doorbell(depth, tail) {
+            self.inbox.send(Command::BadDoorbell(sq_id, error));
+            return Err(error);
+        }
+        let registers = Registers::of(&*self.memory, sq_id);
+        if registers.status().state() != QueueStatus::ENABLED {
+            return Err(DoorbellError::Refused);
+        }
+        registers.ring(tail);
+        // Pairs with the fence of `Scheduler::retire`: either we see `noticed` unset, or the scheduler sees the new doorbell.
+        fence(Ordering::SeqCst);
+        if let Some(entry) = entry
+            && !entry.noticed.swap(true, Ordering::Relaxed)
+        {
+            self.inbox.send(Command::Rung(sq_id));
+        }
+        Ok(())
+    }
+}

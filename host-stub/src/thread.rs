@@ -1,0 +1,245 @@
+//! Communication threads: a hardware queue, its ring, and the descriptor that a handle names.
+#![forbid(unsafe_code)]
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hcomm_aicpu::spec::queue::{MIN_DEPTH, QueueStatus};
+use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, DescriptorTag, Engine, MAX_THREADS, ThreadDescriptor, ThreadHandle};
+use hcomm_aicpu::spec::{DeviceAddr, SQE_SIZE};
+use zerocopy::IntoBytes;
+
+use crate::device::Inner;
+use crate::error::Error;
+use crate::sim::alloc::Kind;
+use crate::sim::inbox::Command;
+use crate::sim::memory::SharedMemory;
+use crate::sim::queue::{QueueConfig, Registers, regs_phys};
+
+/// Most notifies of a thread.
+pub const MAX_NOTIFIES: u32 = 65_535;
+/// Most entries of a ring.
+pub const MAX_DEPTH: u32 = 65_536;
+/// How long the scheduler may take to give a queue back: longer than the largest task of an engine.
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What threads are acquired with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadConfig {
+    /// Who queues their tasks. Only [`Engine::AICPU_TS`] is supported.
+    pub engine: Engine,
+    /// Number of threads.
+    pub count: u32,
+    /// Notifies of each thread.
+    pub notify_count: u32,
+    /// Entries of each ring; `None`: what the device was opened with.
+    pub depth: Option<u32>,
+}
+
+impl ThreadConfig {
+    /// `count` threads of engine AICPU_TS without notifies.
+    pub fn new(count: u32) -> Self {
+        Self { engine: Engine::AICPU_TS, count, notify_count: 0, depth: None }
+    }
+
+    /// Sets the notifies of each thread.
+    pub fn notifies(self, notify_count: u32) -> Self {
+        Self { notify_count, ..self }
+    }
+
+    /// Sets the entries of each ring.
+    pub fn depth(self, depth: u32) -> Self {
+        Self { depth: Some(depth), ..self }
+    }
+}
+
+/// Counts of one thread's queue since it was acquired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueStatistics {
+    /// Tasks that were carried out.
+    pub tasks: u64,
+    /// Doorbells that were rung.
+    pub doorbells: u64,
+}
+
+/// # Errors
+/// [`Error::BadDepth`].
+pub(crate) fn check_depth(depth: u32) -> Result<(), Error> {
+    if (MIN_DEPTH..=MAX_DEPTH).contains(&depth) { Ok(()) } else { Err(Error::BadDepth(depth)) }
+}
+
+/// One acquired thread.
+#[derive(Clone, Copy, Debug)]
+struct Acquired {
+    slot: u32,
+    stream_id: u32,
+    ring: DeviceAddr,
+    depth: u32,
+    /// Null without notifies.
+    notify_table: DeviceAddr,
+    notify_count: u32,
+}
+
+/// The table of thread descriptors, as the host keeps it. The slot of a thread is also the number of its queue.
+pub(crate) struct ThreadTable {
+    base: DeviceAddr,
+    /// Generation of the last life of each slot.
+    generations: Vec<u16>,
+    live: HashMap<u32, Acquired>,
+    next_notify_id: AtomicU32,
+}
+
+impl ThreadTable {
+    /// An empty table at `base`.
+    pub(crate) fn new(base: DeviceAddr) -> Self {
+        Self { base, generations: vec![0; MAX_THREADS], live: HashMap::new(), next_notify_id: AtomicU32::new(0) }
+    }
+
+    fn addr(&self, slot: u32) -> DeviceAddr {
+        DeviceAddr(self.base.0 + u64::from(slot) * DESCRIPTOR_SIZE)
+    }
+}
+
+fn table(inner: &Inner) -> MutexGuard<'_, ThreadTable> {
+    inner.threads.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Acquires threads: all of them, or none.
+pub(crate) fn acquire(inner: &Inner, config: &ThreadConfig) -> Result<Vec<ThreadHandle>, Error> {
+    inner.check_alive()?;
+    if config.engine != Engine::AICPU_TS {
+        return Err(Error::UnsupportedEngine(config.engine.0));
+    }
+    if config.count == 0 || config.count as usize > MAX_THREADS {
+        return Err(Error::BadThreadCount(config.count));
+    }
+    if config.notify_count > MAX_NOTIFIES {
+        return Err(Error::BadNotifyCount(config.notify_count));
+    }
+    let depth = config.depth.unwrap_or(inner.options.queue_depth);
+    check_depth(depth)?;
+    let mut table = table(inner);
+    let slots: Vec<u32> =
+        (0..MAX_THREADS as u32).filter(|slot| !table.live.contains_key(slot)).take(config.count as usize).collect();
+    if slots.len() < config.count as usize {
+        return Err(Error::NoThreads { wanted: config.count, free: slots.len() as u32 });
+    }
+    let first_stream_id = inner.stream_ids(config.count);
+    let mut acquired = Vec::new();
+    for (stream_id, slot) in (first_stream_id..).zip(slots) {
+        match allocate(inner, slot, stream_id, depth, config.notify_count) {
+            Ok(thread) => acquired.push(thread),
+            Err(error) => {
+                for thread in &acquired {
+                    free(inner, thread);
+                }
+                return Err(error);
+            }
+        }
+    }
+    acquired.into_iter().map(|thread| publish(inner, &mut table, thread)).collect()
+}
+
+fn allocate(inner: &Inner, slot: u32, stream_id: u32, depth: u32, notify_count: u32) -> Result<Acquired, Error> {
+    let ring = inner.allocate(u64::from(depth) * SQE_SIZE as u64, Kind::Ring)?;
+    let notify_table = match notify_count {
+        0 => DeviceAddr(0),
+        count => inner.allocate(u64::from(count) * 4, Kind::Notify).inspect_err(|_| inner.free_own(ring))?,
+    };
+    Ok(Acquired { slot, stream_id, ring, depth, notify_table, notify_count })
+}
+
+fn free(inner: &Inner, thread: &Acquired) {
+    inner.free_own(thread.ring);
+    if !thread.notify_table.is_null() {
+        inner.free_own(thread.notify_table);
+    }
+}
+
+/// Makes a thread known to scheduler and device: queue first, then the descriptor, its tag last.
+fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<ThreadHandle, Error> {
+    let (shared, memory) = (&inner.shared, &*inner.shared.memory);
+    let registers = Registers::of(memory, thread.slot);
+    registers.reset();
+    let entry = shared.queues.get(thread.slot).expect("as many queues as thread slots");
+    entry.doorbells.store(0, Ordering::Relaxed);
+    entry.tasks.store(0, Ordering::Relaxed);
+    entry.noticed.store(false, Ordering::Relaxed);
+    let Acquired { stream_id, slot: sq_id, ring, depth, .. } = thread;
+    shared.inbox.send(Command::AddQueue(QueueConfig { stream_id, sq_id, base: ring.0, depth }));
+    entry.depth.store(depth, Ordering::Release);
+    registers.set_status(QueueStatus::ENABLED);
+    if thread.notify_count != 0 {
+        let first = table.next_notify_id.fetch_add(thread.notify_count, Ordering::Relaxed);
+        let ids: Vec<u32> = (first..).take(thread.notify_count as usize).collect();
+        memory.write(thread.notify_table.0, ids.as_bytes())?;
+    }
+    let generation = &mut table.generations[thread.slot as usize];
+    *generation = generation.checked_add(1).unwrap_or(1);
+    let tag = DescriptorTag::live(*generation);
+    let descriptor = ThreadDescriptor {
+        tag,
+        engine: Engine::AICPU_TS,
+        stream_id,
+        sq_id,
+        depth,
+        sq_base: ring,
+        regs: regs_phys(sq_id),
+        notify_table: thread.notify_table,
+        notify_count: thread.notify_count,
+        reserved: [0; 3],
+    };
+    let addr = table.addr(thread.slot);
+    memory.write(addr.0 + 8, &descriptor.as_bytes()[8..])?;
+    // Release pairs with the device's acquire read of the tag: who sees it alive sees the rest.
+    memory.hbm_word64(addr.0)?.store(tag.to_bits(), Ordering::Release);
+    table.live.insert(thread.slot, thread);
+    Ok(ThreadHandle::new(addr, tag.generation))
+}
+
+/// Gives threads back: nothing of them runs after this.
+pub(crate) fn release(inner: &Inner, handles: &[ThreadHandle]) {
+    let mut table = table(inner);
+    let (shared, memory) = (&inner.shared, &*inner.shared.memory);
+    let mut released = Vec::new();
+    for handle in handles {
+        let slot = ((handle.addr().0 - table.base.0) / DESCRIPTOR_SIZE) as u32;
+        let Some(thread) = table.live.remove(&slot) else { continue };
+        clear_tag(memory, handle.addr());
+        Registers::of(memory, slot).set_status(QueueStatus::FREE);
+        shared.queues.get(slot).expect("as many queues as thread slots").depth.store(0, Ordering::Release);
+        released.push(thread);
+    }
+    let (reply, answer) = sync_channel(1);
+    let slots: Vec<u32> = released.iter().map(|thread| thread.slot).collect();
+    shared.inbox.send(Command::RemoveQueues(slots, reply));
+    if answer.recv_timeout(REMOVE_TIMEOUT).is_err() && !inner.scheduler_gone() {
+        // An engine may still write: the rings stay allocated until the device closes.
+        log::error!("the scheduler has not given {} queues back within {REMOVE_TIMEOUT:?}", released.len());
+        return;
+    }
+    for thread in &released {
+        Registers::of(memory, thread.slot).reset();
+        free(inner, thread);
+    }
+}
+
+fn clear_tag(memory: &SharedMemory, addr: DeviceAddr) {
+    let tag = memory.hbm_word64(addr.0).expect("the thread table is in hbm");
+    tag.store(0, Ordering::SeqCst);
+}
+
+/// Counts of a thread's queue.
+pub(crate) fn statistics(inner: &Inner, handle: ThreadHandle) -> Option<QueueStatistics> {
+    let table = table(inner);
+    let slot = (handle.addr().0.checked_sub(table.base.0)? / DESCRIPTOR_SIZE) as u32;
+    let live = table.live.contains_key(&slot) && table.generations[slot as usize] == handle.generation();
+    let entry = inner.shared.queues.get(slot).filter(|_| live)?;
+    Some(QueueStatistics {
+        tasks: entry.tasks.load(Ordering::Relaxed),
+        doorbells: entry.doorbells.load(Ordering::Relaxed),
+    })
+}

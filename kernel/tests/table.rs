@@ -1,0 +1,14 @@
+//! The table of kernels of a program that names no kernel of the crate: the linker must keep them all the same.
+
+use core::ffi::CStr;
+
+use hcomm_kernel::kernels;
+
+mod platform;
+
+#[test]
+fn every_kernel_of_the_crate_is_in_the_table_once() {
+    // SAFETY: the macro ends every name by a zero byte.
+    let names: Vec<_> = kernels().iter().map(|kernel| unsafe { CStr::from_ptr(kernel.name) }).collect();
+    assert_eq!(names, [c"local_copy"]);
+}

@@ -1,0 +1,101 @@
+//! Batch mode of a core: tasks are staged in their rings, and each queue's doorbell is rung once, at the end.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use heapless::Vec;
+
+use crate::device::{Device, MAX_QUEUES};
+use crate::error::Error;
+use crate::port::{Platform, Port, with_core};
+use crate::sync::{Mutex, const_fn};
+
+/// Starts a batch on the core that runs the caller: from now on calls stage their tasks. In a batch it changes nothing.
+///
+/// # Errors
+/// [`Error::NoCore`] outside a kernel.
+pub fn start() -> Result<(), Error> {
+    with_core(|core| core.batch().start()).ok_or(Error::NoCore)
+}
+
+/// Ends the batch: rings each queue that has staged tasks, in the order in which they were first used. Without a batch it
+/// does nothing.
+///
+/// # Errors
+/// The first refusal: [`Error::DoorbellRefused`], or what befell staged tasks before ([`Error::Suspended`] by a reset,
+/// [`Error::BadHandle`] by a freed thread). The tasks of that queue are dropped, those of the others run.
+pub fn end() -> Result<(), Error> {
+    with_core(|core| core.batch().end(&Platform, core.device())).unwrap_or(Err(Error::NoCore))
+}
+
+/// Batch state of one core.
+pub(crate) struct Batch {
+    open: AtomicBool,
+    /// Locked by its own core alone: the lock is there because a core is shared by reference.
+    staged: Mutex<Staged>,
+}
+
+struct Staged {
+    /// Queues with tasks of this core that were not rung, each once.
+    queues: Vec<u16, MAX_QUEUES>,
+    /// First mishap since the batch began.
+    error: Option<Error>,
+}
+
+impl Batch {
+    const_fn! {
+        pub(crate) fn new() -> Self {
+            Self { open: AtomicBool::new(false), staged: Mutex::new(Staged { queues: Vec::new(), error: None }) }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn start(&self) {
+        self.open.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn end<P: Port>(&self, port: &P, device: &Device) -> Result<(), Error> {
+        self.open.store(false, Ordering::Relaxed);
+        self.ring_staged(port, device);
+        self.staged.lock().error.take().map_or(Ok(()), Err)
+    }
+
+    /// Closes the batch without ringing: its tasks are dropped. Whether there was anything to close.
+    pub(crate) fn discard(&self, device: &Device) -> bool {
+        let was_open = self.open.swap(false, Ordering::Relaxed);
+        let mut staged = self.staged.lock();
+        let queues = core::mem::take(&mut staged.queues);
+        staged.error = None;
+        queues.iter().filter_map(|&index| device.queue(index.into())).for_each(|queue| queue.drop_staged());
+        was_open
+    }
+
+    /// Remembers that queue `index` has its first staged task.
+    pub(crate) fn note(&self, index: usize) {
+        let mut staged = self.staged.lock();
+        let index = index as u16;
+        // A queue comes here again when another core has rung what this one staged.
+        if !staged.queues.contains(&index) {
+            staged.queues.push(index).expect("the list has room for every queue of the device");
+        }
+    }
+
+    /// Remembers the first mishap, for the end of the batch to report.
+    pub(crate) fn note_error(&self, error: Error) {
+        self.staged.lock().error.get_or_insert(error);
+    }
+
+    /// Rings every queue with staged tasks. Called at the end, and while one ring is full: what the others hold may be what
+    /// the full one waits for.
+    pub(crate) fn ring_staged<P: Port>(&self, port: &P, device: &Device) {
+        let queues = core::mem::take(&mut self.staged.lock().queues);
+        for queue in queues.iter().filter_map(|&index| device.queue(index.into())) {
+            if let Err(error) = queue.ring_staged(port) {
+                self.note_error(error);
+            }
+        }
+    }
+}
