@@ -42,24 +42,27 @@ impl IdAllocator {
     }
 }
 
-/// The block that a queue draws from, readable by the other queues' cores.
+/// The block that a queue draws from, readable by the other queues' cores: its number + 1, or 0. All zero at first, so that
+/// the table of queues takes no room in the image file.
 #[derive(Debug)]
 pub(crate) struct HeldBlock(AtomicU32);
 
 impl HeldBlock {
-    const NONE: u32 = u32::MAX;
-
     pub(crate) const fn none() -> Self {
-        Self(AtomicU32::new(Self::NONE))
+        Self(AtomicU32::new(0))
     }
 
     /// Draws from no block any more.
     pub(crate) fn clear(&self) {
-        self.0.store(Self::NONE, Ordering::Relaxed);
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn set(&self, block: u32) {
+        self.0.store(block + 1, Ordering::Relaxed);
     }
 
     fn is(&self, block: u32) -> bool {
-        self.0.load(Ordering::Relaxed) == block
+        self.0.load(Ordering::Relaxed) == block + 1
     }
 }
 
@@ -106,7 +109,7 @@ impl<'a, I: Iterator<Item = &'a HeldBlock> + Clone> IdDraw<'a, I> {
     #[cold]
     fn refill(&mut self) {
         let (taken, block) = self.ids.take(self.held.clone());
-        self.mine.0.store(block, Ordering::Relaxed);
+        self.mine.set(block);
         self.range = IdRange { next: block * BLOCK_LEN, left: BLOCK_LEN };
         self.takes = Some((self.takes.map_or(taken, |takes| takes.0), taken));
     }

@@ -25,8 +25,30 @@ const _: () = assert!(cfg!(not(target_pointer_width = "64")) || size_of::<Kernel
 // SAFETY: both fields point to constants of the program.
 unsafe impl Sync for KernelEntry {}
 
+/// What a kernel may answer: the code that its C function returns.
+pub trait Answer {
+    /// The `HcclResult`, or why the kernel was refused.
+    ///
+    /// # Errors
+    /// The kernel's own.
+    fn code(self) -> Result<i32, Error>;
+}
+
+impl Answer for Result<(), Error> {
+    fn code(self) -> Result<i32, Error> {
+        self.map(|()| HCCL_SUCCESS)
+    }
+}
+
+/// For kernels that call C entry points, which answer codes.
+impl Answer for Result<i32, Error> {
+    fn code(self) -> Result<i32, Error> {
+        self
+    }
+}
+
 /// Declares a kernel: a safe function that takes a reference to its parameters (any
-/// [`KernelParams`]) and answers `Result<(), hcomm_aicpu::Error>`.
+/// [`KernelParams`]) and answers `Result<(), hcomm_aicpu::Error>`, or `Result<i32, hcomm_aicpu::Error>` with a code.
 ///
 /// Besides the function itself it makes the C symbol of the same name, of type [`KernelFn`], and the entry in the table of
 /// kernels. The C function answers 2 (`HCCL_E_PTR`) for null parameters and 1 (`HCCL_E_PARA`) for those of another kernel
@@ -106,15 +128,15 @@ pub fn kernels() -> &'static [KernelEntry] {
 /// # Safety
 /// `args` is null, or a [`ParamsHeader`] can be read there, and if that is the one of `P`, a `P`.
 #[doc(hidden)]
-pub unsafe fn run_kernel<P: KernelParams>(
+pub unsafe fn run_kernel<P: KernelParams, A: Answer>(
     name: &'static str,
     args: *const c_void,
-    run: impl FnOnce(&P) -> Result<(), Error>,
+    run: impl FnOnce(&P) -> A,
 ) -> u32 {
     // SAFETY: passed on.
-    let result = unsafe { read_params::<P>(args) }.map_err(Error::from).and_then(|params| run(&params));
+    let result = unsafe { read_params::<P>(args) }.map_err(Error::from).and_then(|params| run(&params).code());
     match result {
-        Ok(()) => HCCL_SUCCESS as u32,
+        Ok(code) => code as u32,
         Err(error) => refuse(name, &error),
     }
 }

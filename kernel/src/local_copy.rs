@@ -1,9 +1,11 @@
 //! The simplest kernel: one copy from the user's buffer into the communicator's.
 
+use core::ptr::{without_provenance, without_provenance_mut};
+
+use hcomm_aicpu::Error;
+use hcomm_aicpu::abi::HcommLocalCopyOnThread;
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
-use hcomm_aicpu::spec::thread::ThreadHandle;
-use hcomm_aicpu::{Error, Thread};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::kernel;
@@ -33,14 +35,17 @@ impl KernelParams for LocalCopyParams {
 }
 
 kernel! {
-    /// Queues a copy of `len` bytes from `user_in` to `ccl_buf` on the thread.
+    /// Queues a copy of `len` bytes from `user_in` to `ccl_buf` on the thread, through the C entry point, and answers its
+    /// code.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if `len` is above `ccl_buf_size`; those of [`Thread::from_handle`] and [`Thread::local_copy`].
-    pub fn local_copy(params: &LocalCopyParams) -> Result<(), Error> {
+    /// [`Error::TooLarge`] if `len` is above `ccl_buf_size`.
+    pub fn local_copy(params: &LocalCopyParams) -> Result<i32, Error> {
         if params.len > params.ccl_buf_size {
             return Err(Error::TooLarge { len: params.len, limit: params.ccl_buf_size });
         }
-        Thread::from_handle(ThreadHandle(params.thread))?.local_copy(params.ccl_buf, params.user_in, params.len)
+        let dst = without_provenance_mut(params.ccl_buf.0 as usize);
+        let src = without_provenance(params.user_in.0 as usize);
+        Ok(HcommLocalCopyOnThread(params.thread, dst, src, params.len))
     }
 }
