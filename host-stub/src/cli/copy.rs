@@ -67,7 +67,7 @@ pub fn run(args: &CopyArgs, output: Output) -> Result<(), Failure> {
 
     // An allocation has at least one byte.
     let user_in = session.device().malloc(input_len.clamp(1, session.ccl_buf_size()))?;
-    let progress = progress_bar(input_len);
+    let progress = progress_bar(input_len, args.session.verbose);
     let mut totals = Totals::default();
     let mut hasher = Sha256::new();
     let mut piece = vec![0; PIECE];
@@ -151,8 +151,11 @@ fn refuse_same_file(input: &File, args: &CopyArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Shown on a terminal, hidden elsewhere.
-fn progress_bar(len: u64) -> ProgressBar {
+/// Shown on a terminal, hidden elsewhere, and where lines of the log would tear it apart.
+fn progress_bar(len: u64, has_log: bool) -> ProgressBar {
+    if has_log {
+        return ProgressBar::hidden();
+    }
     let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {bytes_per_sec}");
     ProgressBar::new(len).with_style(style.expect("the template is valid"))
 }
@@ -222,7 +225,8 @@ fn answer(args: &CopyArgs, session: &Session, totals: &Totals, sha256_in: String
 fn report(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "cpu         {}", answer.cpu.description())?;
     writeln!(out, "copied      {} bytes, {} -> {}", answer.bytes, answer.input, answer.output)?;
-    writeln!(out, "ccl_buf     {} bytes, filled {} times", answer.ccl_buf_size, answer.launches)?;
+    writeln!(out, "ccl_buf     {} bytes", answer.ccl_buf_size)?;
+    writeln!(out, "launches    {}", answer.launches)?;
     writeln!(out, "tasks       {}", answer.tasks)?;
     writeln!(out, "doorbells   {}", answer.doorbells)?;
     writeln!(out, "speed       {:.3} GB/s, launch to completion, {:.6} s", answer.gb_per_s, answer.device_seconds)?;

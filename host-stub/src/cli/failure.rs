@@ -35,8 +35,10 @@ impl Failure {
             Self::Device(text) | Self::Usage(text) | Self::Unsupported(text) => text.clone(),
             Self::Arguments(error) => {
                 let text = error.to_string();
-                let first = text.lines().next().unwrap_or_default();
-                first.strip_prefix("error: ").unwrap_or(first).to_owned()
+                // A message may have several lines; tips and usage follow after an empty one.
+                let lines: Vec<_> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+                let message = lines.join(" ");
+                message.strip_prefix("error: ").unwrap_or(&message).to_owned()
             }
             Self::Output(error) => format!("standard output can't be written: {error}"),
         }

@@ -25,7 +25,7 @@ pub struct SessionArgs {
     image: Option<PathBuf>,
     /// Show the log of the device on standard error.
     #[arg(short, long)]
-    verbose: bool,
+    pub verbose: bool,
 }
 
 /// The AI CPU, as the user names it.
