@@ -1,0 +1,133 @@
+//! Copies from the host API through kernel, entry point, descriptor, ring, doorbell and simulated device, on both CPUs.
+
+mod rig;
+
+use hcomm_aicpu::copy::MAX_CHUNK;
+use hcomm_kernel::ListedCopy;
+use host_stub::{Cpu, DeviceOptions};
+use rig::{CPUS, Rig, at, pattern};
+
+const GUARD: usize = 64;
+const LENS: [usize; 14] = [0, 1, 2, 3, 7, 31, 63, 64, 65, 255, 256, 4095, 4097, (1 << 20) + 1];
+
+/// Copies each length from every offset of `offsets` in the source to the one in the destination, all in one launch, into
+/// one buffer of guard bytes.
+fn copy_all(rig: &Rig, lens: &[usize], offsets: &[(usize, usize)]) {
+    let thread = rig.thread(128);
+    let longest = lens.iter().max().unwrap();
+    let src_bytes = pattern(longest + 16 + 2 * GUARD, 1);
+    let src = rig.buffer(&src_bytes);
+    let (mut list, mut expected) = (Vec::new(), Vec::new());
+    for &len in lens {
+        for &(src_offset, dst_offset) in offsets {
+            let start = expected.len() + GUARD + dst_offset;
+            expected.resize(start, 0xee);
+            expected.extend(&src_bytes[GUARD + src_offset..][..len]);
+            expected.extend([0xee; GUARD]);
+            // The next destination starts 16-byte aligned, so that its offset is what it says.
+            expected.resize(expected.len().next_multiple_of(16), 0xee);
+            list.push((start, GUARD + src_offset, len));
+        }
+    }
+    let dst = rig.buffer(&vec![0xee; expected.len()]);
+    let list: Vec<ListedCopy> = list
+        .into_iter()
+        .map(|(to, from, len)| ListedCopy { thread: thread.0, dst: at(&dst, to), src: at(&src, from), len: len as u64 })
+        .collect();
+    let stats = rig.copy_list(&list, false).unwrap();
+
+    let moving = list.iter().filter(|copy| copy.len != 0).count() as u64;
+    assert_eq!((stats.tasks(), stats.doorbells()), (moving, moving));
+    assert!(rig.read(&dst) == expected, "a destination or a byte around it differs");
+    assert!(rig.read(&src) == src_bytes, "the source changed");
+}
+
+#[test]
+fn every_length_moves_exactly_its_bytes() {
+    for cpu in CPUS {
+        copy_all(&Rig::new(cpu), &LENS, &[(0, 0), (1, 3), (15, 1)]);
+    }
+}
+
+#[test]
+fn every_offset_of_source_and_destination() {
+    let offsets: Vec<_> = (0..16).flat_map(|src| (0..16).map(move |dst| (src, dst))).collect();
+    for cpu in CPUS {
+        copy_all(&Rig::new(cpu), &[1, 7, 64, 257], &offsets);
+    }
+}
+
+#[test]
+fn ring_wraps_over_several_laps_at_every_depth() {
+    for cpu in CPUS {
+        let rig = Rig::new(cpu);
+        for depth in [2, 5, 8, 100, 2048] {
+            for batch in [false, true] {
+                let thread = rig.thread(depth);
+                let count = 3 * depth as usize + 1;
+                let bytes = pattern(count, depth.into());
+                let (src, dst) = (rig.buffer(&bytes), rig.buffer(&vec![0; count]));
+                // Backwards, so that no run of copies is one in disguise.
+                let copy = |index| ListedCopy { thread: thread.0, dst: at(&dst, index), src: at(&src, index), len: 1 };
+                let stats = rig.copy_list(&(0..count).rev().map(copy).collect::<Vec<_>>(), batch).unwrap();
+                assert_eq!(stats.tasks(), count as u64, "{cpu:?}, depth {depth}");
+                let doorbells = stats.doorbells();
+                assert!(if batch { doorbells < count as u64 || depth == 2 } else { doorbells == count as u64 });
+                assert!(rig.read(&dst) == bytes, "{cpu:?}, depth {depth}, batch {batch}");
+            }
+        }
+    }
+}
+
+#[test]
+fn copy_above_one_chunk_on_a_sparse_device() {
+    for cpu in CPUS {
+        let rig = Rig::with_options(DeviceOptions { cpu, hbm_size: 16 << 30, ..DeviceOptions::default() });
+        let len = MAX_CHUNK + (1 << 32) + 5;
+        let (src, dst) = (rig.device.malloc(len).unwrap(), rig.device.malloc(len).unwrap());
+        // Bytes at both ends and on both sides of each cut; nothing else is ever touched.
+        let cuts = [0, MAX_CHUNK as usize - 100, 2 * MAX_CHUNK as usize - 100, len as usize - 200];
+        for (&cut, seed) in cuts.iter().zip(1..) {
+            rig.device.copy_in(at(&src, cut), &pattern(200, seed)).unwrap();
+            rig.device.copy_in(at(&dst, cut), &pattern(200, seed + 10)).unwrap();
+        }
+        let copy = ListedCopy { thread: rig.thread(8).0, dst: dst.addr(), src: src.addr(), len };
+        let stats = rig.copy_list(&[copy], false).unwrap();
+        assert_eq!((stats.tasks(), stats.doorbells()), (3, 1), "one publication of three chunks");
+        for (&cut, seed) in cuts.iter().zip(1..) {
+            let mut bytes = [0; 200];
+            rig.device.copy_out(at(&dst, cut), &mut bytes).unwrap();
+            assert_eq!(bytes[..], pattern(200, seed), "{cpu:?}, at {cut}");
+        }
+    }
+}
+
+#[test]
+fn copies_on_different_threads_each_have_their_queue() {
+    for cpu in CPUS {
+        let rig = Rig::new(cpu);
+        let threads: Vec<_> = [5, 8, 2048].map(|depth| rig.thread(depth)).into();
+        let bytes = pattern(3000, 5);
+        let (src, dst) = (rig.buffer(&bytes), rig.buffer(&[0; 3000]));
+        let copy = |index: usize| {
+            let thread = threads[index % threads.len()].0;
+            ListedCopy { thread, dst: at(&dst, index * 10), src: at(&src, index * 10), len: 10 }
+        };
+        rig.copy_list(&(0..300).map(copy).collect::<Vec<_>>(), false).unwrap();
+        assert!(rig.read(&dst) == bytes);
+        for thread in threads {
+            let queue = rig.comm.thread_statistics(thread).unwrap();
+            assert_eq!((queue.tasks, queue.doorbells), (100, 100));
+        }
+    }
+}
+
+#[test]
+fn source_and_destination_may_be_the_same() {
+    let rig = Rig::new(Cpu::Native);
+    let bytes = pattern(100, 9);
+    let buffer = rig.buffer(&bytes);
+    let copy = ListedCopy { thread: rig.thread(8).0, dst: buffer.addr(), src: buffer.addr(), len: 100 };
+    assert_eq!(rig.copy_list(&[copy], false).unwrap().tasks(), 1);
+    assert!(rig.read(&buffer) == bytes);
+}
