@@ -132,3 +132,33 @@ fn devices_work_side_by_side() {
         }
     });
 }
+
+#[test]
+fn copy_above_one_chunk_moves_what_was_touched() {
+    for cpu in [Cpu::Native, Cpu::Qemu] {
+        let Setup { device, comm: _comm, thread, stream } = setup(cpu, 8);
+        let kernel = device.load_kernel("local_copy").unwrap();
+        let len = (5 << 30) + 3;
+        let (src, dst) = (device.malloc(len).unwrap(), device.malloc(len).unwrap());
+        // On both sides of the end of the first chunk, at 4 GiB - 2 MiB, and at both ends.
+        let places = [0, (4 << 30) - (2 << 20) - 50, len - 100];
+        for (seed, place) in places.into_iter().enumerate() {
+            device.copy_in(src.at(place), &bytes(100, seed)).unwrap();
+        }
+        device.copy_in(dst.at(1 << 30), &[0xee; 100]).unwrap();
+
+        let stats = stream.launch(&kernel, &params(thread, dst.addr(), src.addr(), len)).unwrap();
+        stream.synchronize().unwrap();
+
+        let read = |place| {
+            let mut out = [1; 100];
+            device.copy_out(dst.at(place), &mut out).unwrap();
+            out.to_vec()
+        };
+        for (seed, place) in places.into_iter().enumerate() {
+            assert_eq!(read(place), bytes(100, seed));
+        }
+        assert_eq!(read(1 << 30), [0; 100]);
+        assert_eq!((stats.tasks(), stats.doorbells()), (2, 1));
+    }
+}

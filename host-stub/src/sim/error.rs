@@ -16,15 +16,18 @@ pub const RT_AICPU_EXCEPTION: i32 = 507_018;
 /// A queue, in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueName {
-    /// Stream whose tasks the queue holds.
-    pub stream_id: u32,
+    /// Stream whose tasks the queue holds; `None`: the queue belongs to no thread.
+    pub stream_id: Option<u32>,
     /// The queue.
     pub sq_id: u32,
 }
 
 impl std::fmt::Display for QueueName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "stream {}, sq {}", self.stream_id, self.sq_id)
+        if let Some(stream_id) = self.stream_id {
+            write!(f, "stream {stream_id}, ")?;
+        }
+        write!(f, "sq {}", self.sq_id)
     }
 }
 

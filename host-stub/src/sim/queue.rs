@@ -30,7 +30,7 @@ pub struct QueueConfig {
 impl QueueConfig {
     /// Name for messages.
     pub fn name(&self) -> QueueName {
-        QueueName { stream_id: self.stream_id, sq_id: self.sq_id }
+        QueueName { stream_id: Some(self.stream_id), sq_id: self.sq_id }
     }
 }
 

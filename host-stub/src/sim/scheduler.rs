@@ -223,7 +223,7 @@ impl<M: Memory> Scheduler<M> {
                 queue.stopped = true;
                 queue.config.name()
             }
-            None => QueueName { stream_id: u32::MAX, sq_id },
+            None => QueueName { stream_id: None, sq_id },
         };
         self.fail(DeviceError::Doorbell { queue, error });
     }

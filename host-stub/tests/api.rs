@@ -1,0 +1,171 @@
+//! Answers of the host API to wrong calls, and to kernels that end badly, on the native CPU.
+
+use std::ffi::c_void;
+use std::time::{Duration, Instant};
+
+use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::params::KernelParams;
+use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
+use hcomm_kernel::LocalCopyParams;
+use host_stub::{Comm, CommOptions, Cpu, Device, DeviceOptions, Kernel, Stream, ThreadConfig};
+
+fn device() -> Device {
+    Device::open(DeviceOptions { hbm_size: 16 << 20, ..DeviceOptions::native() }).unwrap()
+}
+
+fn comm(device: &Device) -> Comm {
+    Comm::with_options(device, CommOptions { ccl_buffer: Some(4096) }).unwrap()
+}
+
+/// What a copy of one byte on `thread` ends with.
+fn copy_byte(device: &Device, thread: ThreadHandle) -> Result<(), host_stub::Error> {
+    let buffer = device.malloc(2)?;
+    let params = LocalCopyParams {
+        header: LocalCopyParams::HEADER,
+        thread: thread.0,
+        user_in: buffer.addr(),
+        ccl_buf: buffer.at(1),
+        ccl_buf_size: 1,
+        len: 1,
+    };
+    let stream = Stream::new(device);
+    stream.launch(&device.load_kernel("local_copy")?, &params)?;
+    stream.synchronize()
+}
+
+extern "C-unwind" fn panics(_args: *const c_void) -> u32 {
+    panic!("value {} is wrong", 7);
+}
+
+extern "C-unwind" fn returns_late(_args: *const c_void) -> u32 {
+    std::thread::sleep(Duration::from_secs(2));
+    0
+}
+
+extern "C-unwind" fn counts_args(args: *const c_void) -> u32 {
+    u32::from(!args.is_null())
+}
+
+#[test]
+fn acquire_is_all_or_nothing() {
+    let device = device();
+    let comm = comm(&device);
+    comm.acquire_threads_with(&ThreadConfig::new(2).depth(65_536).notifies(1)).unwrap();
+    // The rings of two such threads take 8 MiB; three more do not fit, although the first one does.
+    let error = comm.acquire_threads_with(&ThreadConfig::new(3).depth(65_536)).unwrap_err().to_string();
+    assert!(error.starts_with("no room for 4194304 bytes"), "{error}");
+    let thread = comm.acquire_threads_with(&ThreadConfig::new(1).depth(65_536)).unwrap()[0];
+    copy_byte(&device, thread).unwrap();
+}
+
+#[test]
+fn wrong_thread_configs_are_refused() {
+    let device = device();
+    let comm = comm(&device);
+    let message = |config: ThreadConfig| comm.acquire_threads_with(&config).unwrap_err().to_string();
+    assert_eq!(message(ThreadConfig::new(0)), "0 threads: must be from 1 to 2048");
+    assert_eq!(message(ThreadConfig::new(2049)), "2049 threads: must be from 1 to 2048");
+    assert_eq!(message(ThreadConfig::new(1).notifies(65_536)), "65536 notifies a thread: must be at most 65535");
+    assert_eq!(message(ThreadConfig::new(1).depth(1)), "a ring of 1 entries: must be from 2 to 65536");
+    let host = ThreadConfig { engine: Engine::CPU_TS, ..ThreadConfig::new(1) };
+    assert_eq!(message(host), "threads of engine 1 are not supported");
+    let rest = comm.acquire_threads_with(&ThreadConfig::new(2000).depth(2)).unwrap();
+    assert_eq!(rest.len(), 2000);
+    assert_eq!(message(ThreadConfig::new(49).depth(2)), "49 threads: only 48 of 2048 are free");
+}
+
+#[test]
+fn handle_of_a_dropped_comm_is_refused_also_when_its_slot_lives_again() {
+    let device = device();
+    let first = comm(&device);
+    let old = first.acquire_threads(Engine::AICPU_TS, 1, 0).unwrap()[0];
+    copy_byte(&device, old).unwrap();
+    drop(first);
+    let gone = copy_byte(&device, old).unwrap_err().to_string();
+    assert!(gone.contains("returned 6 (HCCL_E_NOT_FOUND)"), "{gone}");
+    let second = comm(&device);
+    let new = second.acquire_threads(Engine::AICPU_TS, 1, 0).unwrap()[0];
+    assert_eq!((new.addr(), new.generation()), (old.addr(), old.generation() + 1));
+    let stale = copy_byte(&device, old).unwrap_err().to_string();
+    assert!(stale.contains("returned 6 (HCCL_E_NOT_FOUND)"), "{stale}");
+    copy_byte(&device, new).unwrap();
+    assert_eq!(second.thread_statistics(old), None);
+    assert_eq!(second.thread_statistics(new).unwrap().tasks, 1);
+}
+
+#[test]
+fn copies_of_the_host_are_checked_to_the_byte() {
+    let device = device();
+    let buffer = device.malloc(10).unwrap();
+    device.copy_in(buffer.addr(), &[1; 10]).unwrap();
+    let error = device.copy_in(buffer.at(1), &[2; 10]).unwrap_err().to_string();
+    assert!(error.contains("+ 10 bytes leaves its allocation"), "{error}");
+    let mut out = [0; 10];
+    device.copy_out(buffer.addr(), &mut out).unwrap();
+    assert_eq!(out, [1; 10]);
+    let addr = buffer.addr();
+    drop(buffer);
+    assert!(device.copy_out(addr, &mut out).unwrap_err().to_string().contains("has been freed"));
+    assert!(device.free(addr).unwrap_err().to_string().contains("has been freed already"));
+    let host = [0u8; 1];
+    let outside = device.copy_in(DeviceAddr::from(host.as_ptr()), &[1]).unwrap_err().to_string();
+    assert!(outside.contains("is not in hbm"), "{outside}");
+}
+
+#[test]
+fn kernels_get_null_without_parameters_and_refuse_those_of_others() {
+    let device = device();
+    let stream = Stream::new(&device);
+    let counts = Kernel::native("counts_args", counts_args);
+    stream.launch_bytes(&counts, &[]).unwrap();
+    stream.synchronize().unwrap();
+    stream.launch_bytes(&counts, &[1]).unwrap();
+    assert!(stream.synchronize().unwrap_err().to_string().contains("counts_args returned 1"));
+    stream.launch_bytes(&device.load_kernel("local_copy").unwrap(), &[0; 56]).unwrap();
+    let error = stream.synchronize().unwrap_err().to_string();
+    assert!(error.contains("local_copy returned 1 (HCCL_E_PARA)"), "{error}");
+}
+
+#[test]
+fn missing_kernel_and_image_are_named() {
+    let error = device().load_kernel("global_copy").unwrap_err().to_string();
+    assert!(error.starts_with("no kernel global_copy: there are ") && error.contains("local_copy"), "{error}");
+    let options = DeviceOptions { cpu: Cpu::Qemu, image: Some("/nowhere/image".into()), ..DeviceOptions::default() };
+    let error = Device::open(options).err().unwrap().to_string();
+    assert!(error.starts_with("device image /nowhere/image: "), "{error}");
+}
+
+#[test]
+fn panic_of_a_kernel_fails_the_device_with_its_text() {
+    let device = device();
+    let stream = Stream::new(&device);
+    stream.launch_bytes(&Kernel::native("panics", panics), &[]).unwrap();
+    let error = stream.synchronize().unwrap_err().to_string();
+    assert!(error.starts_with("device error 507018: ") && error.ends_with("panic: value 7 is wrong"), "{error}");
+    let later = stream.synchronize().unwrap_err().to_string();
+    assert!(later.starts_with("device already failed: ") && later.ends_with("panic: value 7 is wrong"), "{later}");
+}
+
+#[test]
+fn kernel_that_overruns_is_abandoned_and_the_device_closes_at_once() {
+    let options = DeviceOptions { launch_timeout: Duration::from_millis(50), ..DeviceOptions::native() };
+    let device = Device::open(options).unwrap();
+    let stream = Stream::new(&device);
+    let started = Instant::now();
+    stream.launch_bytes(&Kernel::native("returns_late", returns_late), &[]).unwrap();
+    let error = stream.synchronize().unwrap_err().to_string();
+    assert!(error.starts_with("device error 507017: ") && error.ends_with("has not returned within 50ms"), "{error}");
+    drop(stream);
+    drop(device);
+    assert!(started.elapsed() < Duration::from_millis(1500));
+}
+
+#[test]
+fn wait_with_a_limit_leaves_the_work_running() {
+    let device = device();
+    let stream = Stream::new(&device);
+    stream.launch_bytes(&Kernel::native("returns_late", returns_late), &[]).unwrap();
+    let error = stream.synchronize_for(Duration::from_millis(20)).unwrap_err().to_string();
+    assert!(error.ends_with("1 operations have not completed within 20ms"), "{error}");
+    stream.synchronize().unwrap();
+}
