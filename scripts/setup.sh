@@ -43,7 +43,8 @@ install_packages() {
     say "$what is missing: installing $*"
     if ! as_root "${install[@]}" >&2; then
         say "installing again with new package lists"
-        as_root apt-get update -qq >&2 && as_root "${install[@]}" >&2 || stop "$what could not be installed; type:" "$by_hand"
+        as_root apt-get update -qq >&2 && as_root "${install[@]}" >&2 ||
+            stop "$what could not be installed; type:" "$by_hand"
     fi
 }
 

@@ -112,7 +112,7 @@ impl Session {
         self.ccl_buf_size
     }
 
-    /// Launches `local_copy` for `len` bytes from `user_in` to the start of the communicator's buffer, and waits for it.
+    /// Launches `local_copy` for `len` bytes from `user_in` to the start of the communicator's buffer; waits for it.
     pub fn copy_to_ccl_buf(&self, user_in: DeviceAddr, len: u64) -> Result<Arc<LaunchStats>, Failure> {
         let params = LocalCopyParams {
             header: LocalCopyParams::HEADER,

@@ -195,7 +195,7 @@ fn by_name<S: Serializer>(fields: &[Field], serializer: S) -> Result<S::Ok, S::E
     serializer.collect_map(fields.iter().map(|field| (field.name, field.value)))
 }
 
-/// A field that the device refuses: a value that means nothing is wrong data, anything else a feature that is not there.
+/// A field that the device refuses: a reserved one that is set is wrong data, others are features that are not there.
 fn refused(error: &DecodeError) -> Failure {
     match error {
         DecodeError::Reserved { .. } => Failure::Device(error.to_string()),
