@@ -57,6 +57,9 @@ pub struct DeviceOptions {
     pub queue_depth: u32,
     /// How long a kernel may take. Above the 1856 s that a kernel waits for room in a full queue.
     pub launch_timeout: Duration,
+    /// QEMU only: the processor counts instructions exactly ([`LaunchStats::instructions`](crate::LaunchStats)), its cores
+    /// take turns on one thread of the host, and it is several times slower. Otherwise the count is worth nothing.
+    pub icount: bool,
 }
 
 impl Default for DeviceOptions {
@@ -67,6 +70,7 @@ impl Default for DeviceOptions {
             image: None,
             queue_depth: DEFAULT_DEPTH,
             launch_timeout: Duration::from_secs(1900),
+            icount: false,
         }
     }
 }
@@ -174,7 +178,7 @@ impl Device {
             failed: OnceLock::new(),
         });
         let cpu: Box<dyn crate::backend::Cpu> = match &image {
-            Some(image) => Box::new(QemuCpu::start(&memory, image, table)?),
+            Some(image) => Box::new(QemuCpu::start(&memory, image, table, options.icount)?),
             None => Box::new(NativeCpu::new(&shared, table)),
         };
         let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;

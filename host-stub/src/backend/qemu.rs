@@ -56,15 +56,20 @@ pub struct QemuCpu {
 }
 
 impl QemuCpu {
-    /// Boots `image` with `memory` as its RAM, and waits until it takes launches.
+    /// Boots `image` with `memory` as its RAM, and waits until it takes launches. `icount`: instructions are counted.
     ///
     /// # Errors
     /// [`Error::Boot`].
-    pub fn start(memory: &Arc<SharedMemory>, image: &Image, thread_table: DeviceAddr) -> Result<Self, Error> {
+    pub fn start(
+        memory: &Arc<SharedMemory>,
+        image: &Image,
+        thread_table: DeviceAddr,
+        icount: bool,
+    ) -> Result<Self, Error> {
         load(memory, image);
         write_boot_block(memory, thread_table);
         let log = LogReader::new(memory, &image.elf, 0).map_err(Error::Boot)?;
-        let mut child = spawn(command(memory, image.entry)).map_err(|error| match error.kind() {
+        let mut child = spawn(command(memory, image.entry, icount)).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
                 Error::Boot(format!("{QEMU} is not installed: `apt-get install qemu-system-arm` installs it"))
             }
@@ -282,7 +287,7 @@ fn fault_text(memory: &SharedMemory, phys: u64, kind: FaultKind) -> String {
 }
 
 /// The command that runs the image.
-fn command(memory: &Arc<SharedMemory>, entry: u64) -> Command {
+fn command(memory: &Arc<SharedMemory>, entry: u64, icount: bool) -> Command {
     let size = LOW_SIZE + memory.hbm_size();
     let fd = memory.file().as_raw_fd();
     let mut command = Command::new(QEMU);
@@ -297,6 +302,10 @@ fn command(memory: &Arc<SharedMemory>, entry: u64) -> Command {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
+    if icount {
+        // One instruction takes 1 ns of the machine's time, and its cycle counter counts ns.
+        command.args(["-icount", "shift=0"]);
+    }
     let parent = rustix::process::getpid();
     let memory = Arc::clone(memory);
     // SAFETY: between fork and exec `prepare` makes system calls only: it neither allocates nor locks.
