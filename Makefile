@@ -7,7 +7,7 @@ export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 HOST_STUB := cargo run --locked --release -p host-stub --
 
 .DEFAULT_GOAL := help
-.PHONY: run test ci fmt lint doc image setup clean help
+.PHONY: run test bench ci fmt lint doc image setup clean help
 
 run: image ## copy 256 bytes through the AArch64 image and check them; FILE=path copies a file, ARGS="..." adds options
 ifeq ($(origin FILE),command line)
@@ -18,6 +18,9 @@ endif
 
 test: image ## run every test, on both CPUs
 	cargo test --locked --workspace
+
+bench: image ## measure, and print one table; BENCH_JSON=path writes it as JSON too
+	cargo bench --locked --bench performance
 
 ci: ## run what CI runs
 	@.ci/run

@@ -57,8 +57,7 @@ fn by(reach: &Reach, name: &str) -> String {
 /// Bytes that are loaded: code, constants, initial data, the table of kernels. Log strings are not loaded, and what is
 /// zero at first has no bytes.
 fn loaded(elf: &object::File) -> u64 {
-    let in_memory =
-        |flags| matches!(flags, SectionFlags::Elf { sh_flags, .. } if sh_flags.0 & u64::from(elf::SHF_ALLOC.0) != 0);
+    let in_memory = |flags| matches!(flags, SectionFlags::Elf { sh_flags, .. } if sh_flags.0 & elf::SHF_ALLOC.0 != 0);
     let sections = elf.sections().filter(|section| in_memory(section.flags()));
     sections
         .filter(|section| section.name() != Ok(".defmt"))

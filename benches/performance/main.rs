@@ -1,0 +1,35 @@
+//! `make bench`: measures everything that docs/performance.md explains, and prints one table.
+//!
+//! `BENCH_JSON=path` writes the table as JSON too. The chart docs/performance.svg is made from the same JSON.
+
+mod chart;
+mod counts;
+mod footprint;
+mod latency;
+mod row;
+mod sizes;
+mod table;
+mod throughput;
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // First, while this process is small.
+    let mut rows = footprint::measure()?;
+    rows.extend(sizes::measure(&host_stub::loader::find()?));
+    rows.extend(counts::measure()?);
+    rows.extend(counts::measure_sync()?);
+    rows.extend(latency::measure()?);
+    rows.extend(throughput::measure()?);
+
+    let lines = table::lines(&row::targets(), &rows);
+    let json = serde_json::to_value(&lines)?;
+    if let Some(path) = std::env::var_os("BENCH_JSON") {
+        fs::write(path, serde_json::to_string_pretty(&json)? + "\n")?;
+    }
+    fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/performance.svg"), chart::svg(&json))?;
+    println!("\n{}", table::text(&lines));
+    Ok(())
+}
