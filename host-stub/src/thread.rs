@@ -184,7 +184,6 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
     let Acquired { stream_id, slot: sq_id, ring, depth, .. } = thread;
     shared.inbox.send(Command::AddQueue(QueueConfig { stream_id, sq_id, base: ring.0, depth }));
     entry.depth.store(depth, Ordering::Release);
-    registers.set_status(QueueStatus::ENABLED);
     if thread.notify_count != 0 {
         let first = table.next_notify_id.fetch_add(thread.notify_count, Ordering::Relaxed);
         let ids: Vec<u32> = (first..).take(thread.notify_count as usize).collect();
@@ -192,6 +191,7 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
     }
     let generation = &mut table.generations[thread.slot as usize];
     *generation = generation.checked_add(1).unwrap_or(1);
+    registers.enable(*generation);
     let tag = DescriptorTag::live(*generation);
     let descriptor = ThreadDescriptor {
         tag,
@@ -222,7 +222,7 @@ pub(crate) fn release(inner: &Inner, handles: &[ThreadHandle]) {
         let slot = ((handle.addr().0 - table.base.0) / DESCRIPTOR_SIZE) as u32;
         let Some(thread) = table.live.remove(&slot) else { continue };
         clear_tag(memory, handle.addr());
-        Registers::of(memory, slot).set_status(QueueStatus::FREE);
+        Registers::of(memory, slot).set_state(QueueStatus::FREE);
         shared.queues.get(slot).expect("as many queues as thread slots").depth.store(0, Ordering::Release);
         released.push(thread);
     }

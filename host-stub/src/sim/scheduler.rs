@@ -532,7 +532,7 @@ impl<M: Memory> Scheduler<M> {
     fn fail(&mut self, error: DeviceError) {
         let first = self.shared.failed.get_or_init(|| error).clone();
         for queue in self.queues.iter().flatten() {
-            Registers::of(&*self.shared.memory, queue.config.sq_id).set_status(QueueStatus::REFUSING);
+            Registers::of(&*self.shared.memory, queue.config.sq_id).set_state(QueueStatus::REFUSING);
         }
         self.end_all(&first);
     }
