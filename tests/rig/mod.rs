@@ -1,4 +1,5 @@
 //! What black-box tests share: a device on either CPU, memory with guard bytes, lists of copies.
+#![allow(dead_code, reason = "no test program needs all of it")]
 
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::KernelParams;
@@ -57,6 +58,15 @@ impl Rig {
         let stats = self.stream.launch(&self.device.load_kernel("copy_list").unwrap(), &params).unwrap();
         self.stream.synchronize()?;
         Ok(stats)
+    }
+}
+
+impl Drop for Rig {
+    /// A failing test tells how to see the same again.
+    fn drop(&mut self) {
+        if let Some(seed) = self.device.options().deterministic.filter(|_| std::thread::panicking()) {
+            eprintln!("the device ran with DeviceOptions::deterministic({seed})");
+        }
     }
 }
 
