@@ -27,6 +27,15 @@ pub fn end() -> Result<(), Error> {
     with_core(|core| core.batch().end(&Platform, core.device())).unwrap_or(Err(Error::NoCore))
 }
 
+/// Tells the batches of a device's cores apart: where they are in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BatchId(usize);
+
+impl BatchId {
+    /// Of no core.
+    pub(crate) const NONE: Self = Self(0);
+}
+
 /// Batch state of one core.
 pub(crate) struct Batch {
     open: AtomicBool,
@@ -46,6 +55,11 @@ impl Batch {
         pub(crate) fn new() -> Self {
             Self { open: AtomicBool::new(false), staged: Mutex::new(Staged { queues: Vec::new(), error: None }) }
         }
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> BatchId {
+        BatchId(core::ptr::from_ref(self).addr())
     }
 
     #[inline]
@@ -69,7 +83,7 @@ impl Batch {
         let mut staged = self.staged.lock();
         let queues = core::mem::take(&mut staged.queues);
         staged.error = None;
-        queues.iter().filter_map(|&index| device.queue(index.into())).for_each(|queue| queue.drop_staged());
+        queues.iter().filter_map(|&index| device.queue(index.into())).for_each(|queue| queue.drop_staged(self.id()));
         was_open
     }
 
@@ -93,7 +107,7 @@ impl Batch {
     pub(crate) fn ring_staged<P: Port>(&self, port: &P, device: &Device) {
         let queues = core::mem::take(&mut self.staged.lock().queues);
         for queue in queues.iter().filter_map(|&index| device.queue(index.into())) {
-            if let Err(error) = queue.ring_staged(port) {
+            if let Err(error) = queue.ring_staged(port, self.id()) {
                 self.note_error(error);
             }
         }

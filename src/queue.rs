@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering;
 
 use embedded_hal::delay::DelayNs;
 
+use crate::batch::BatchId;
 use crate::device::Core;
 use crate::encode::Task;
 use crate::error::{Error, QueueFull};
@@ -125,6 +126,8 @@ struct State {
     rung: u32,
     /// One past the last entry that is written: from `rung` up to here tasks are staged.
     tail: u32,
+    /// The batch that has staged the tasks from `rung` to `tail`, if there are any: they all are of one core.
+    stager: BatchId,
     ids: Ids,
 }
 
@@ -136,6 +139,7 @@ impl State {
         head: 0,
         rung: 0,
         tail: 0,
+        stager: BatchId::NONE,
         ids: Ids { range: IdRange::EMPTY, flipping: FlippingId::FIRST },
     };
 
@@ -184,11 +188,18 @@ impl State {
         Ok(())
     }
 
-    /// Rings for what a batch has staged. On a refusal it is dropped: it must not run with a later doorbell.
-    fn ring_staged<P: Port>(&mut self, port: &P) -> Result<(), Error> {
+    /// Rings for what is staged. On a refusal `batch` drops its tasks: they must not run with a later doorbell.
+    fn ring_staged<P: Port>(&mut self, port: &P, batch: BatchId) -> Result<(), Error> {
         let result = if self.has_staged() { self.ring(port) } else { Ok(()) };
-        self.tail = self.rung;
+        self.drop_staged(batch);
         result
+    }
+
+    /// Forgets what `batch` has staged, and nothing of another one.
+    fn drop_staged(&mut self, batch: BatchId) {
+        if self.stager == batch {
+            self.tail = self.rung;
+        }
     }
 
     /// Starts anew at the head that the device reports: after a thread was acquired or its queue was reset.
@@ -225,15 +236,15 @@ impl QueueSlot {
         &self.held
     }
 
-    /// Rings for the tasks that a batch has staged, if there are any.
-    pub(crate) fn ring_staged<P: Port>(&self, port: &P) -> Result<(), Error> {
-        self.state.lock().ring_staged(port)
+    /// Rings for the tasks that `batch` has staged, if there are any.
+    pub(crate) fn ring_staged<P: Port>(&self, port: &P, batch: BatchId) -> Result<(), Error> {
+        let mut state = self.state.lock();
+        if state.stager == batch { state.ring_staged(port, batch) } else { Ok(()) }
     }
 
-    /// Forgets the tasks that a batch has staged.
-    pub(crate) fn drop_staged(&self) {
-        let mut state = self.state.lock();
-        state.tail = state.rung;
+    /// Forgets the tasks that `batch` has staged.
+    pub(crate) fn drop_staged(&self, batch: BatchId) {
+        self.state.lock().drop_staged(batch);
     }
 }
 
@@ -272,7 +283,7 @@ pub(crate) fn submit<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, mut ta
         }
 
         // What is staged here will never run unless it is rung for, and then nor will this call.
-        state.ring_staged(port).inspect_err(|error| core.batch().note_error(*error))?;
+        state.ring_staged(port, core.batch().id()).inspect_err(|error| core.batch().note_error(*error))?;
         let State { ring, head, tail, .. } = *state;
         // The lock is free during the pause: another core's call on this queue has a limit of its own.
         drop(state);
@@ -345,7 +356,7 @@ pub(crate) fn drain<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, timeout
     loop {
         let mut state = slot.state.lock();
         enter(port, core, thread, slot, &mut state)?;
-        state.ring_staged(port).inspect_err(|error| core.batch().note_error(*error))?;
+        state.ring_staged(port, core.batch().id()).inspect_err(|error| core.batch().note_error(*error))?;
         state.read_head(port)?;
         let State { ring, head, tail, .. } = *state;
         if head == tail {
@@ -370,6 +381,11 @@ fn publish<P: Port>(
     tasks: &mut impl Tasks,
     group: u32,
 ) -> Result<(), Error> {
+    let batch = core.batch().is_open().then(|| core.batch().id());
+    if batch.is_some_and(|batch| batch != state.stager) && state.has_staged() {
+        // Of another core: rung for now, lest its tasks and ours share their fate at the end of either batch.
+        state.ring(port)?;
+    }
     let before = (state.tail, state.ids);
     let mut left = tasks.clone();
     let held = core.device().queues().iter().map(QueueSlot::held);
@@ -382,7 +398,8 @@ fn publish<P: Port>(
             Flip::PlaceHolder(flips) => flip_place_holder(stream_id, flips),
         }),
     }
-    if core.batch().is_open() {
+    if let Some(batch) = batch {
+        state.stager = batch;
         if state.rung == before.0 {
             core.batch().note(thread.index());
         }
@@ -746,6 +763,24 @@ mod tests {
         assert_eq!(rig.port.slots()[2], sqe(0, 4));
         assert_eq!(core.batch().end(&rig.port, &rig.device), Ok(()), "an end without a start");
         assert_eq!(rig.port.take_calls(), []);
+    }
+
+    #[test]
+    fn batches_of_two_cores_on_one_queue_do_not_share_their_fate() {
+        let rig = Rig::new(TestPort::new(8));
+        let (first, second) = (batching(&rig), batching(&rig));
+        submit(&rig.port, &first, &rig.thread, Bytes::new(1)).unwrap();
+        submit(&rig.port, &second, &rig.thread, Bytes::new(2)).unwrap();
+        assert_eq!(
+            rings(&rig.port.take_calls()),
+            [1],
+            "the first core's task is rung for before the second's are staged"
+        );
+        assert!(first.finish_launch().batch_left_open);
+        assert_eq!(second.batch().end(&rig.port, &rig.device), Ok(()));
+        assert_eq!(rings(&rig.port.take_calls()), [3], "what the second has staged is still there");
+        assert_eq!(first.batch().end(&rig.port, &rig.device), Ok(()));
+        assert_eq!(rings(&rig.port.take_calls()), []);
     }
 
     #[test]
