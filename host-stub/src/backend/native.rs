@@ -147,19 +147,18 @@ fn work(jobs: &Receiver<Job>, shared: &Arc<Shared<SharedMemory>>, device: &Devic
     for job in jobs {
         let Job { origin, .. } = job;
         let core = Core::new(device);
-        let (core, started) = ((&raw const core).cast(), Instant::now());
-        let current = Current { shared: Arc::clone(shared), core, started, origin };
+        let (current, started) = ((&raw const core).cast(), Instant::now());
+        let current = Current { shared: Arc::clone(shared), core: current, started, origin };
         if current.baton().is_some_and(|baton| baton.begin_core(origin.core).is_err()) {
             return;
         }
         CURRENT.set(Some(current));
         let args = std::ptr::with_exposed_provenance::<c_void>(job.args as usize);
-        let result = catch_unwind(AssertUnwindSafe(|| (job.kernel)(args)));
-        CURRENT.set(None);
-        let result = match result {
-            Ok(code) => Ok(Returned { code, instructions: 0 }),
+        let result = match catch_unwind(AssertUnwindSafe(|| (job.kernel)(args))) {
+            Ok(code) => Ok(Returned { code: core.finish_launch().answer(code), instructions: 0 }),
             Err(payload) => Err(CpuFault::Kernel(format!("panic: {}", panic_text(&*payload)))),
         };
+        CURRENT.set(None);
         *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         shared.inbox.send(Command::CoreEnded);
         if let Some(baton) = &shared.baton {
