@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering;
 
 use embedded_hal::delay::DelayNs;
 
+use crate::batch::BatchId;
 use crate::device::Core;
 use crate::encode::Task;
 use crate::error::{Error, QueueFull};
@@ -129,6 +130,8 @@ struct State {
     rung: u32,
     /// Status word that lets a call go on without a closer look.
     enabled: QueueStatus,
+    /// The batch that has staged the tasks from `rung` to `tail`, all of one core; none when there are none.
+    stager: BatchId,
     ids: Ids,
 }
 
@@ -140,6 +143,7 @@ impl State {
         tail: 0,
         rung: 0,
         enabled: QueueStatus::FREE,
+        stager: BatchId::NONE,
         ids: Ids { range: IdRange::EMPTY, flipping: FlippingId::FIRST },
     };
 
@@ -173,7 +177,7 @@ impl State {
     }
 
     fn has_staged(&self) -> bool {
-        self.rung != self.tail
+        self.stager != BatchId::NONE
     }
 
     /// Makes everything up to the tail the device's.
@@ -184,15 +188,22 @@ impl State {
         if port.ring(self.ring.queue, self.tail).is_err() {
             return Err(Error::DoorbellRefused { sq_id: self.ring.queue.sq_id });
         }
-        self.rung = self.tail;
+        (self.rung, self.stager) = (self.tail, BatchId::NONE);
         Ok(())
     }
 
-    /// Rings for what a batch has staged. On a refusal it is dropped: it must not run with a later doorbell.
-    fn ring_staged<P: Port>(&mut self, port: &P) -> Result<(), Error> {
+    /// Rings for what is staged. On a refusal `batch` drops its tasks: they must not run with a later doorbell.
+    fn ring_staged<P: Port>(&mut self, port: &P, batch: BatchId) -> Result<(), Error> {
         let result = if self.has_staged() { self.ring(port) } else { Ok(()) };
-        self.tail = self.rung;
+        self.drop_staged(batch);
         result
+    }
+
+    /// Forgets what `batch` has staged, and nothing of another one.
+    fn drop_staged(&mut self, batch: BatchId) {
+        if self.stager == batch {
+            (self.tail, self.stager) = (self.rung, BatchId::NONE);
+        }
     }
 
     /// Starts anew at the head that the device reports: after a thread was acquired or its queue was reset.
@@ -203,7 +214,7 @@ impl State {
             let (value, limit) = (head.into(), depth.into());
             return Err(Error::BadQueue { sq_id: queue.sq_id, what: "head", value, limit });
         }
-        (self.head, self.rung, self.tail) = (head, head, head);
+        (self.head, self.rung, self.tail, self.stager) = (head, head, head, BatchId::NONE);
         self.enabled = QueueStatus::ENABLED.with_epoch(status.epoch());
         Ok(())
     }
@@ -230,15 +241,15 @@ impl QueueSlot {
         &self.held
     }
 
-    /// Rings for the tasks that a batch has staged, if there are any.
-    pub(crate) fn ring_staged<P: Port>(&self, port: &P) -> Result<(), Error> {
-        self.state.lock().ring_staged(port)
+    /// Rings for the tasks that `batch` has staged, if there are any.
+    pub(crate) fn ring_staged<P: Port>(&self, port: &P, batch: BatchId) -> Result<(), Error> {
+        let mut state = self.state.lock();
+        if state.stager == batch { state.ring_staged(port, batch) } else { Ok(()) }
     }
 
-    /// Forgets the tasks that a batch has staged.
-    pub(crate) fn drop_staged(&self) {
-        let mut state = self.state.lock();
-        state.tail = state.rung;
+    /// Forgets the tasks that `batch` has staged.
+    pub(crate) fn drop_staged(&self, batch: BatchId) {
+        self.state.lock().drop_staged(batch);
     }
 }
 
@@ -287,13 +298,18 @@ pub(crate) fn submit_one<P: Port>(port: &P, core: &Core<'_>, handle: ThreadHandl
     }
     // Only queues of an Ascend950 draw from a range.
     let Some((task_id, range)) = state.ids.range.split_first() else { return Short::NotTaken };
+    let batch = core.batch().current();
+    let is_first = state.stager != batch;
+    if is_first && state.has_staged() {
+        return Short::NotTaken;
+    }
     let (slot, sqe) = (state.ring.slot(tail), task.for_950(task_id));
-    if core.batch().is_open() {
+    if batch != BatchId::NONE {
         // SAFETY: as in `write`; the entry at the tail is free, since the one after it is not the head.
         unsafe { port.write_slot(slot, &sqe) };
-        let is_first = state.rung == tail;
         (state.tail, state.ids.range) = (next, range);
         if is_first {
+            state.stager = batch;
             return Short::First;
         }
     } else {
@@ -344,7 +360,7 @@ pub(crate) fn submit<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, mut ta
         }
 
         // What is staged here will never run unless it is rung for, and then nor will this call.
-        state.ring_staged(port).inspect_err(|error| core.batch().note_error(*error))?;
+        state.ring_staged(port, core.batch().current()).inspect_err(|error| core.batch().note_error(*error))?;
         let State { ring, head, tail, .. } = *state;
         // The lock is free during the pause: another core's call on this queue has a limit of its own.
         drop(state);
@@ -417,7 +433,7 @@ pub(crate) fn drain<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, timeout
     loop {
         let mut state = slot.state.lock();
         enter(port, core, thread, slot, &mut state)?;
-        state.ring_staged(port).inspect_err(|error| core.batch().note_error(*error))?;
+        state.ring_staged(port, core.batch().current()).inspect_err(|error| core.batch().note_error(*error))?;
         state.read_head(port)?;
         let State { ring, head, tail, .. } = *state;
         if head == tail {
@@ -442,6 +458,11 @@ fn publish<P: Port>(
     tasks: &mut impl Tasks,
     group: u32,
 ) -> Result<(), Error> {
+    let batch = core.batch().current();
+    if batch != BatchId::NONE && batch != state.stager && state.has_staged() {
+        // Of another core: rung for now, lest its tasks and ours share their fate at the end of either batch.
+        state.ring(port)?;
+    }
     let before = (state.tail, state.ids);
     let mut left = tasks.clone();
     let held = core.device().queues().iter().map(QueueSlot::held);
@@ -454,10 +475,11 @@ fn publish<P: Port>(
             Flip::PlaceHolder(flips) => flip_place_holder(stream_id, flips),
         }),
     }
-    if core.batch().is_open() {
-        if state.rung == before.0 {
+    if batch != BatchId::NONE {
+        if !state.has_staged() {
             core.batch().note(core.device().queue_index(thread.handle()));
         }
+        state.stager = batch;
     } else if let Err(error) = state.ring(port) {
         draw.undo();
         (state.tail, state.ids) = before;
@@ -793,9 +815,9 @@ mod tests {
         assert_eq!(result, Err(Error::BadHandle(thread.handle())));
     }
 
-    /// A core of the rig with an open batch.
-    fn batching(rig: &Rig) -> Core<'_> {
-        let core = Core::new(&rig.device);
+    /// A core of the rig with an open batch. Boxed: a batch is known by its address.
+    fn batching(rig: &Rig) -> Box<Core<'_>> {
+        let core = Box::new(Core::new(&rig.device));
         core.set_sq_full_timeout_us(1);
         core.batch().start();
         core
@@ -818,6 +840,24 @@ mod tests {
         assert_eq!(rig.port.slots()[2], sqe(0, 4));
         assert_eq!(core.batch().end(&rig.port, &rig.device), Ok(()), "an end without a start");
         assert_eq!(rig.port.take_calls(), []);
+    }
+
+    #[test]
+    fn batches_of_two_cores_on_one_queue_do_not_share_their_fate() {
+        let rig = Rig::new(TestPort::new(8));
+        let (first, second) = (batching(&rig), batching(&rig));
+        submit(&rig.port, &first, &rig.thread, Bytes::new(1)).unwrap();
+        submit(&rig.port, &second, &rig.thread, Bytes::new(2)).unwrap();
+        assert_eq!(
+            rings(&rig.port.take_calls()),
+            [1],
+            "the first core's task is rung for before the second's are staged"
+        );
+        assert!(first.finish_launch().batch_left_open);
+        assert_eq!(second.batch().end(&rig.port, &rig.device), Ok(()));
+        assert_eq!(rings(&rig.port.take_calls()), [3], "what the second has staged is still there");
+        assert_eq!(first.batch().end(&rig.port, &rig.device), Ok(()));
+        assert_eq!(rings(&rig.port.take_calls()), []);
     }
 
     #[test]

@@ -167,6 +167,8 @@ pub struct HwQueue {
     pub count: u32,
     /// When it was rung last, in the scheduler's count of observed doorbells.
     pub last_rung: u64,
+    /// Task id of the entry that was fetched last.
+    pub task_id: u32,
     /// An engine works on the entry at `head`.
     pub busy: bool,
     /// A task of it failed: nothing runs any more.
@@ -179,7 +181,7 @@ impl HwQueue {
     /// A queue with nothing rung.
     pub fn new(config: QueueConfig) -> Self {
         let (head, rung, count, last_rung) = (0, 0, 0, 0);
-        Self { config, head, rung, count, last_rung, busy: false, stopped: false, active: false }
+        Self { config, head, rung, count, last_rung, task_id: 0, busy: false, stopped: false, active: false }
     }
 
     /// Whether everything that was rung has been carried out.
