@@ -950,4 +950,125 @@ mod tests {
         assert_eq!(drain(&rig.port, &core, &rig.thread, Some(0)), Ok(()));
         assert_eq!(rings(&rig.port.take_calls()), [3]);
     }
+
+    fn byte_task(task: u64) -> Task {
+        Task::Sdma { src: DeviceAddr(0x2000), dst: DeviceAddr(task), len: 1, opcode: 0 }
+    }
+
+    #[test]
+    fn short_way_publishes_as_the_long_way_does() {
+        let rig = Rig::new(TestPort::starting_at(8, 6));
+        let core = Core::new(&rig.device);
+        let handle = rig.thread.handle();
+        assert!(matches!(submit_one(&rig.port, &core, handle, byte_task(0)), Short::NotTaken), "not known yet");
+        rig.submit(1, 1).unwrap();
+        rig.port.take_calls();
+        for (task, slot, tail) in [(1, 7, 0), (2, 0, 1), (3, 1, 2)] {
+            assert!(matches!(submit_one(&rig.port, &core, handle, byte_task(task)), Short::Queued));
+            assert_eq!(rig.port.take_calls(), [Call::Status, Call::Slot(slot), Call::Barrier, Call::Ring(tail)]);
+            assert_eq!(rig.port.slots()[slot as usize], sqe(task, task as u32));
+        }
+        rig.submit(1, 1).unwrap();
+        assert_eq!(rig.port.slots()[2], sqe(0, 4), "the long way goes on where the short one was");
+    }
+
+    #[test]
+    fn short_way_is_not_taken_where_something_needs_a_closer_look() {
+        let rig = Rig::new(TestPort::new(4));
+        let core = Core::new(&rig.device);
+        let handle = rig.thread.handle();
+        rig.submit(2, 1).unwrap();
+        let before = rig.port.slots();
+        let not_taken = |handle: u64, why| {
+            let short = submit_one(&rig.port, &core, ThreadHandle(handle), byte_task(9));
+            assert!(matches!(short, Short::NotTaken), "{why}");
+            assert_eq!(rig.port.slots(), before, "{why}");
+        };
+        for other in [0, 1, handle.0 + 1, handle.0 + 64, handle.0 ^ 1 << 48, u64::MAX] {
+            not_taken(other, "another handle");
+        }
+        for status in [QueueStatus::FREE, QueueStatus::REFUSING, QueueStatus::SUSPENDED, QueueStatus(0x101)] {
+            rig.port.status.set(status);
+            not_taken(handle.0, "another status");
+        }
+        rig.port.status.set(QueueStatus::ENABLED);
+        let other = batching(&rig);
+        submit(&rig.port, &other, &rig.thread, Bytes::new(1)).unwrap();
+        assert!(other.finish_launch().batch_left_open);
+        assert!(matches!(submit_one(&rig.port, &core, handle, byte_task(2)), Short::Queued));
+        let before = rig.port.slots();
+        assert!(matches!(submit_one(&rig.port, &core, handle, byte_task(9)), Short::NotTaken), "full");
+        assert_eq!(rig.port.slots(), before);
+    }
+
+    #[test]
+    fn short_way_takes_no_new_block_of_ids() {
+        let rig = Rig::new(TestPort::new(2048));
+        let core = Core::new(&rig.device);
+        let short = |task| submit_one(&rig.port, &core, rig.thread.handle(), byte_task(task));
+        rig.submit(1023, 1).unwrap();
+        assert!(matches!(short(1), Short::Queued));
+        assert!(matches!(short(2), Short::NotTaken));
+        rig.submit(1, 1).unwrap();
+        assert!(matches!(short(3), Short::Queued));
+        assert_eq!(rig.port.slots()[1023..1026], [sqe(1, 1023), sqe(0, 1024), sqe(3, 1025)]);
+    }
+
+    #[test]
+    fn short_way_in_a_batch_stages_and_tells_the_first() {
+        let rig = Rig::new(TestPort::new(8));
+        rig.submit(1, 1).unwrap();
+        rig.port.take_calls();
+        let (first, second) = (batching(&rig), batching(&rig));
+        let short = |core: &Core<'_>, task| submit_one(&rig.port, core, rig.thread.handle(), byte_task(task));
+        assert!(matches!(short(&first, 1), Short::First));
+        first.batch().note(rig.device.queue_index(rig.thread.handle()));
+        assert!(matches!(short(&first, 2), Short::Queued));
+        assert!(matches!(short(&second, 3), Short::NotTaken), "staged by another core");
+        assert!(matches!(short(&Core::new(&rig.device), 3), Short::NotTaken), "staged by another core");
+        assert_eq!(rings(&rig.port.take_calls()), [] as [u32; 0]);
+        assert_eq!(first.batch().end(&rig.port, &rig.device), Ok(()));
+        assert_eq!(rings(&rig.port.take_calls()), [3]);
+    }
+
+    #[test]
+    fn short_way_leaves_no_trace_of_a_refused_doorbell() {
+        let rig = Rig::new(TestPort::new(8));
+        rig.submit(1, 1).unwrap();
+        let core = Core::new(&rig.device);
+        rig.port.refuse_ring.set(true);
+        let refused = submit_one(&rig.port, &core, rig.thread.handle(), byte_task(1));
+        assert!(matches!(refused, Short::Refused { sq_id: 9 }));
+        rig.port.refuse_ring.set(false);
+        rig.submit(1, 1).unwrap();
+        assert_eq!(rig.port.slots()[1], sqe(0, 1));
+        assert_eq!(rig.port.take_calls().last(), Some(&Call::Ring(2)));
+    }
+
+    #[test]
+    fn descriptors_of_another_soc_always_go_the_long_way() {
+        for soc in [Soc::Ascend910B, Soc::Ascend910_93] {
+            let rig = Rig::new(TestPort::new(8));
+            rig.device.set_soc(soc);
+            rig.submit(2, 1).unwrap();
+            let core = Core::new(&rig.device);
+            assert!(matches!(submit_one(&rig.port, &core, rig.thread.handle(), byte_task(1)), Short::NotTaken));
+            let stamp = Stamp { stream_id: 3, task_id: 1 };
+            assert_eq!(rig.port.slots()[1], byte_task(1).for_910(stamp));
+        }
+    }
+
+    #[test]
+    fn place_holder_goes_before_the_first_task_of_a_new_round() {
+        let rig = Rig::new(TestPort::new(4));
+        rig.device.set_soc(Soc::Ascend910B);
+        rig.port.speed.set(3);
+        rig.submit(65_535, 0).unwrap();
+        rig.port.speed.set(4);
+        rig.submit(3, 0).unwrap();
+        // Entries 65535, 65536 and so on: ids 65535, place holder, 1, 2.
+        let task = |task, task_id| byte_task(task).for_910(Stamp { stream_id: 3, task_id });
+        let expected = [flip_place_holder(3, 1), task(1, 1), task(2, 2), task(0, 65_535)];
+        assert_eq!(rig.port.slots(), expected);
+    }
 }
