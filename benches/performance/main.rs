@@ -5,6 +5,7 @@
 mod chart;
 mod counts;
 mod footprint;
+mod host_counts;
 mod latency;
 mod row;
 mod sizes;
@@ -16,11 +17,15 @@ use std::fs;
 use std::path::Path;
 
 fn main() -> Result<(), Box<dyn Error>> {
+    if host_counts::run_watched()? {
+        return Ok(());
+    }
     // First, while this process is small.
     let mut rows = footprint::measure()?;
     rows.extend(sizes::measure(&host_stub::loader::find()?));
     rows.extend(counts::measure()?);
     rows.extend(counts::measure_sync()?);
+    rows.extend(host_counts::measure());
     rows.extend(latency::measure()?);
     rows.extend(throughput::measure()?);
 
