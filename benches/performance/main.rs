@@ -1,6 +1,7 @@
 //! `make bench`: measures everything that docs/performance.md explains, and prints one table.
 //!
-//! `BENCH_JSON=path` writes the table as JSON too. The chart docs/performance.svg is made from the same JSON.
+//! The table goes into docs/performance.md, its most important rows into README.md, and the chart docs/performance.svg is
+//! made from its JSON, which `BENCH_JSON=path` writes too.
 
 mod chart;
 mod counts;
@@ -34,7 +35,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(path) = std::env::var_os("BENCH_JSON") {
         fs::write(path, serde_json::to_string_pretty(&json)? + "\n")?;
     }
-    fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/performance.svg"), chart::svg(&json))?;
-    println!("\n{}", table::text(&lines));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    fs::write(root.join("docs/performance.svg"), chart::svg(&json))?;
+    let machine = table::machine();
+    table::insert(&root.join("docs/performance.md"), &format!("{}\n{machine}", table::text(&lines)))?;
+    table::insert(&root.join("README.md"), &format!("{}\n{machine}", table::text(&table::short(&lines))))?;
+    println!("\n{}\n{machine}", table::text(&lines));
     Ok(())
 }

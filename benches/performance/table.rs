@@ -1,6 +1,9 @@
 //! The table of `make bench`, and the same as JSON.
 
 use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+use std::{fs, io};
 
 use serde::Serialize;
 
@@ -59,6 +62,54 @@ fn number(value: f64) -> String {
         10.0.. => format!("{value:.1}"),
         _ => format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned(),
     }
+}
+
+/// Rows of the README.
+const SHORT: [&str; 12] = [
+    "copy_eager",
+    "copy_batch",
+    "copy_16gib",
+    "thread_state",
+    "image_size",
+    "big_copy_native",
+    "big_copy_qemu",
+    "small_native_eager",
+    "small_qemu_eager",
+    "launch_native",
+    "launch_qemu",
+    "open_qemu",
+];
+
+/// The lines of the README.
+pub fn short(lines: &[Line]) -> Vec<Line> {
+    lines.iter().filter(|line| SHORT.contains(&&*line.id)).cloned().collect()
+}
+
+/// Puts `text` between the marks of a document.
+///
+/// # Errors
+/// The document can't be read or written, or has no marks.
+pub fn insert(path: &Path, text: &str) -> io::Result<()> {
+    const MARKS: [&str; 2] = ["<!-- table -->\n", "<!-- end -->\n"];
+    let document = fs::read_to_string(path)?;
+    let parts = document.split_once(MARKS[0]).and_then(|(head, rest)| Some((head, rest.split_once(MARKS[1])?.1)));
+    let Some((head, tail)) = parts else {
+        return Err(io::Error::other(format!("{} has no marks for the table", path.display())));
+    };
+    fs::write(path, format!("{head}{}{text}{}{tail}", MARKS[0], MARKS[1]))
+}
+
+/// What the times were measured on.
+pub fn machine() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map(|(_, name)| name);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or_default();
+    let command = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(command).arg("--version").output();
+    let rustc = output.map_or(String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    format!("{}, {cores} cores, load {load} at the end; {rustc}.\n", model.unwrap_or("unknown processor"))
 }
 
 /// The table as Markdown, which can be read as it is.
