@@ -9,7 +9,7 @@ use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 use crate::buffer::DeviceBuffer;
 use crate::device::Device;
 use crate::error::Error;
-use crate::thread::{self, QueueStatistics, ThreadConfig};
+use crate::thread::{self, QueueStatistics, ThreadConfig, ThreadInfo};
 
 /// Environment variable with half the size of the cclBuf, in MiB.
 pub const BUFFSIZE_VAR: &str = "HCCL_BUFFSIZE";
@@ -92,6 +92,11 @@ impl Comm {
         let handles = thread::acquire(&self.device.0, config)?;
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).extend(&handles);
         Ok(handles)
+    }
+
+    /// What a thread is made of, `None` if the handle is not that of a live thread.
+    pub fn thread_info(&self, thread: ThreadHandle) -> Option<ThreadInfo> {
+        thread::info(&self.device.0, thread)
     }
 
     /// Counts of a thread's queue, `None` if the handle is not that of a live thread.

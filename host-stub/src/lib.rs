@@ -65,4 +65,4 @@ pub use error::Error;
 pub use launch::{Kernel, Stream};
 pub use sim::LaunchStats;
 pub use sim::error::DeviceError;
-pub use thread::{QueueStatistics, ThreadConfig};
+pub use thread::{QueueStatistics, ThreadConfig, ThreadInfo};

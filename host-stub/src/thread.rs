@@ -56,6 +56,17 @@ impl ThreadConfig {
     }
 }
 
+/// What a thread is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadInfo {
+    /// Stream whose tasks its queue holds.
+    pub stream_id: u32,
+    /// Its queue.
+    pub sq_id: u32,
+    /// Entries of the ring.
+    pub depth: u32,
+}
+
 /// Counts of one thread's queue since it was acquired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStatistics {
@@ -232,12 +243,24 @@ fn clear_tag(memory: &SharedMemory, addr: DeviceAddr) {
     tag.store(0, Ordering::SeqCst);
 }
 
+/// The live thread that a handle names.
+fn find(table: &ThreadTable, handle: ThreadHandle) -> Option<&Acquired> {
+    let slot = (handle.addr().0.checked_sub(table.base.0)? / DESCRIPTOR_SIZE) as u32;
+    let thread = table.live.get(&slot)?;
+    (table.generations[slot as usize] == handle.generation()).then_some(thread)
+}
+
+/// What a thread is made of.
+pub(crate) fn info(inner: &Inner, handle: ThreadHandle) -> Option<ThreadInfo> {
+    let table = table(inner);
+    let &Acquired { stream_id, slot: sq_id, depth, .. } = find(&table, handle)?;
+    Some(ThreadInfo { stream_id, sq_id, depth })
+}
+
 /// Counts of a thread's queue.
 pub(crate) fn statistics(inner: &Inner, handle: ThreadHandle) -> Option<QueueStatistics> {
     let table = table(inner);
-    let slot = (handle.addr().0.checked_sub(table.base.0)? / DESCRIPTOR_SIZE) as u32;
-    let live = table.live.contains_key(&slot) && table.generations[slot as usize] == handle.generation();
-    let entry = inner.shared.queues.get(slot).filter(|_| live)?;
+    let entry = inner.shared.queues.get(find(&table, handle)?.slot)?;
     Some(QueueStatistics {
         tasks: entry.tasks.load(Ordering::Relaxed),
         doorbells: entry.doorbells.load(Ordering::Relaxed),

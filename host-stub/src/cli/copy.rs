@@ -1,0 +1,236 @@
+//! `copy`: a file goes through the device, userIn to cclBuf, and both ends are compared.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use host_stub::DeviceBuffer;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::digest::{self, PIECE};
+use super::failure::Failure;
+use super::number;
+use super::output::Output;
+use super::session::{self, CpuArg, Session};
+
+#[derive(Debug, clap::Args)]
+pub struct CopyArgs {
+    /// File to read.
+    input: PathBuf,
+    /// File to write. An existing one is replaced.
+    output: PathBuf,
+    #[command(flatten)]
+    session: session::SessionArgs,
+    /// Bytes of the communicator's buffer. Without it twice HCCL_BUFFSIZE MiB, which is 200 if it is not set.
+    #[arg(long, value_name = "BYTES", value_parser = number::positive)]
+    ccl_buffer: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    cpu: CpuArg,
+    input: String,
+    output: String,
+    bytes: u64,
+    ccl_buf_size: u64,
+    launches: u64,
+    tasks: u64,
+    doorbells: u64,
+    /// Time from the launches to their completion.
+    device_seconds: f64,
+    gb_per_s: f64,
+    sha256_in: String,
+    sha256_out: String,
+    verified: bool,
+}
+
+/// What has gone through the device.
+#[derive(Default)]
+struct Totals {
+    bytes: u64,
+    launches: u64,
+    tasks: u64,
+    doorbells: u64,
+    device_time: Duration,
+}
+
+pub fn run(args: &CopyArgs, output: Output) -> Result<(), Failure> {
+    let (mut input, input_len) = open_input(&args.input)?;
+    refuse_same_file(&input, args)?;
+    // Before the output is touched: a device that does not open leaves an existing file as it is.
+    let session = Session::open(&args.session, args.ccl_buffer)?;
+    let mut out = File::create(&args.output).map_err(|error| in_usage(&args.output, &error))?;
+
+    // An allocation has at least one byte.
+    let user_in = session.device().malloc(input_len.clamp(1, session.ccl_buf_size()))?;
+    let progress = progress_bar(input_len, args.session.verbose);
+    let mut totals = Totals::default();
+    let mut hasher = Sha256::new();
+    let mut piece = vec![0; PIECE];
+    loop {
+        let len =
+            fill(&session, &user_in, &mut input, &mut hasher, &mut piece).map_err(|error| error.at(&args.input))?;
+        // An empty file is launched too, once.
+        if len == 0 && totals.launches > 0 {
+            break;
+        }
+        let started = Instant::now();
+        let stats = session.copy_to_ccl_buf(user_in.addr(), len)?;
+        totals.device_time += started.elapsed();
+        totals.bytes += len;
+        totals.launches += 1;
+        totals.tasks += stats.tasks();
+        totals.doorbells += stats.doorbells();
+        drain(&session, len, &mut out, &mut piece, &progress).map_err(|error| error.at(&args.output))?;
+        if len < user_in.len() {
+            break;
+        }
+    }
+    progress.finish_and_clear();
+    drop(out);
+
+    let answer = answer(args, &session, &totals, digest::hex(hasher))?;
+    output.answer(&answer, |out| report(&answer, out))
+}
+
+/// A failure while bytes move: of the device, or of a file that is yet to be named.
+enum Moving {
+    Device(Failure),
+    File(io::Error),
+}
+
+impl Moving {
+    fn at(self, path: &Path) -> Failure {
+        match self {
+            Self::Device(failure) => failure,
+            Self::File(error) => Failure::Device(format!("{}: {error}", path.display())),
+        }
+    }
+}
+
+impl From<io::Error> for Moving {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+impl From<host_stub::Error> for Moving {
+    fn from(error: host_stub::Error) -> Self {
+        Self::Device(error.into())
+    }
+}
+
+fn in_usage(path: &Path, error: &io::Error) -> Failure {
+    Failure::Usage(format!("{}: {error}", path.display()))
+}
+
+fn open_input(path: &Path) -> Result<(File, u64), Failure> {
+    let file = File::open(path).map_err(|error| in_usage(path, &error))?;
+    let metadata = file.metadata().map_err(|error| in_usage(path, &error))?;
+    if !metadata.is_file() {
+        return Err(Failure::Usage(format!("{}: not a regular file", path.display())));
+    }
+    Ok((file, metadata.len()))
+}
+
+/// Writing to the file that is read would empty it first; what is written is read again, so it must be a regular file.
+fn refuse_same_file(input: &File, args: &CopyArgs) -> Result<(), Failure> {
+    let Ok(existing) = std::fs::metadata(&args.output) else { return Ok(()) };
+    if !existing.is_file() {
+        return Err(Failure::Usage(format!("{}: not a regular file", args.output.display())));
+    }
+    let input = input.metadata().map_err(|error| in_usage(&args.input, &error))?;
+    if (input.dev(), input.ino()) == (existing.dev(), existing.ino()) {
+        let (input, output) = (args.input.display(), args.output.display());
+        return Err(Failure::Usage(format!("{input} and {output} are the same file")));
+    }
+    Ok(())
+}
+
+/// Shown on a terminal, hidden elsewhere, and where lines of the log would tear it apart.
+fn progress_bar(len: u64, has_log: bool) -> ProgressBar {
+    if has_log {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {bytes_per_sec}");
+    ProgressBar::new(len).with_style(style.expect("the template is valid"))
+}
+
+/// Reads the next bytes of the file into `user_in`, up to its size; returns how many there were.
+fn fill(
+    session: &Session,
+    user_in: &DeviceBuffer,
+    input: &mut File,
+    hasher: &mut Sha256,
+    piece: &mut [u8],
+) -> Result<u64, Moving> {
+    let mut filled = 0;
+    while filled < user_in.len() {
+        let room = (user_in.len() - filled).min(piece.len() as u64) as usize;
+        let len = input.read(&mut piece[..room])?;
+        if len == 0 {
+            break;
+        }
+        hasher.update(&piece[..len]);
+        session.device().copy_in(user_in.at(filled), &piece[..len])?;
+        filled += len as u64;
+    }
+    Ok(filled)
+}
+
+/// Writes the first `len` bytes of the communicator's buffer to the file.
+fn drain(session: &Session, len: u64, out: &mut File, piece: &mut [u8], progress: &ProgressBar) -> Result<(), Moving> {
+    let mut written = 0;
+    while written < len {
+        let part = (len - written).min(piece.len() as u64) as usize;
+        let addr = hcomm_aicpu::spec::DeviceAddr(session.ccl_buf().0 + written);
+        session.device().copy_out(addr, &mut piece[..part])?;
+        out.write_all(&piece[..part])?;
+        written += part as u64;
+        progress.inc(part as u64);
+    }
+    Ok(())
+}
+
+/// Compares both files' digests, the output's from what the file holds now.
+fn answer(args: &CopyArgs, session: &Session, totals: &Totals, sha256_in: String) -> Result<Answer, Failure> {
+    let sha256_out = digest::of_file(&args.output).map_err(|error| Moving::File(error).at(&args.output))?;
+    if sha256_in != sha256_out {
+        let (input, output) = (args.input.display(), args.output.display());
+        let text = format!("{output} has SHA-256 {sha256_out}, but {input} has {sha256_in}");
+        return Err(Failure::Device(text));
+    }
+    let device_seconds = totals.device_time.as_secs_f64();
+    Ok(Answer {
+        cpu: args.session.cpu,
+        input: args.input.display().to_string(),
+        output: args.output.display().to_string(),
+        bytes: totals.bytes,
+        ccl_buf_size: session.ccl_buf_size(),
+        launches: totals.launches,
+        tasks: totals.tasks,
+        doorbells: totals.doorbells,
+        device_seconds,
+        gb_per_s: totals.bytes as f64 / device_seconds / 1e9,
+        sha256_in,
+        sha256_out,
+        verified: true,
+    })
+}
+
+fn report(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "cpu         {}", answer.cpu.description())?;
+    writeln!(out, "copied      {} bytes, {} -> {}", answer.bytes, answer.input, answer.output)?;
+    writeln!(out, "ccl_buf     {} bytes", answer.ccl_buf_size)?;
+    writeln!(out, "launches    {}", answer.launches)?;
+    writeln!(out, "tasks       {}", answer.tasks)?;
+    writeln!(out, "doorbells   {}", answer.doorbells)?;
+    writeln!(out, "speed       {:.3} GB/s, launch to completion, {:.6} s", answer.gb_per_s, answer.device_seconds)?;
+    writeln!(out, "sha256 in   {}", answer.sha256_in)?;
+    writeln!(out, "sha256 out  {}", answer.sha256_out)?;
+    writeln!(out, "verified    equal")
+}

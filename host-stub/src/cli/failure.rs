@@ -1,0 +1,63 @@
+//! Why a command failed, and the exit code that tells a script.
+
+use std::io;
+
+use host_stub::Error;
+
+/// A command that did not do what was asked. The kind decides the exit code.
+#[derive(Debug)]
+pub enum Failure {
+    /// Wrong data or a device error.
+    Device(String),
+    /// An argument that means nothing, or names a file that can't be used.
+    Usage(String),
+    /// Arguments that do not parse.
+    Arguments(clap::Error),
+    /// Understood, but not supported.
+    Unsupported(String),
+    /// Standard output could not be written.
+    Output(io::Error),
+}
+
+impl Failure {
+    /// Exit code of the process.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Device(_) | Self::Output(_) => 1,
+            Self::Usage(_) | Self::Arguments(_) => 2,
+            Self::Unsupported(_) => 3,
+        }
+    }
+
+    /// What went wrong, without the usage lines that a terminal gets in addition.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Device(text) | Self::Usage(text) | Self::Unsupported(text) => text.clone(),
+            Self::Arguments(error) => {
+                let text = error.to_string();
+                // A message may have several lines; tips and usage follow after an empty one.
+                let lines: Vec<_> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+                let message = lines.join(" ");
+                message.strip_prefix("error: ").unwrap_or(&message).to_owned()
+            }
+            Self::Output(error) => format!("standard output can't be written: {error}"),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let text = error.to_string();
+        match error {
+            Error::Load(_) | Error::BadBuffSize(_) | Error::ZeroCclBuffer => Self::Usage(text),
+            Error::UnsupportedEngine(_) => Self::Unsupported(text),
+            _ => Self::Device(text),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What the user types, and what the process answers: text or one JSON object, and an exit code.
+
+mod copy;
+mod device_log;
+mod digest;
+mod failure;
+mod number;
+mod output;
+mod run;
+mod session;
+mod sqe;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+use output::Output;
+
+/// Runs communication kernels of an Ascend AI CPU on a simulated device.
+#[derive(Debug, Parser)]
+#[command(name = "host-stub", version, after_help = EXIT_CODES)]
+struct Cli {
+    /// Print exactly one JSON object on standard output.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 ok; 1 wrong data or a device error; 2 usage; 3 unsupported.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Copy random bytes through the device and check them.
+    Run(run::RunArgs),
+    /// Copy a file through the device and check it.
+    Copy(copy::CopyArgs),
+    /// Encode and decode task descriptors.
+    Sqe {
+        #[command(subcommand)]
+        command: sqe::Command,
+    },
+}
+
+/// Parses the arguments of the process, does what they ask and says how it went.
+pub fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    // Asked of the raw arguments: an error in them is answered in JSON too.
+    let output = Output { json: args.iter().any(|arg| arg == "--json") };
+    let outcome = match Cli::try_parse_from(&args) {
+        Ok(cli) => dispatch(cli.command, output),
+        // Help and version are answers, not errors.
+        Err(answer) if !answer.use_stderr() => {
+            return if answer.print().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
+        Err(error) => Err(Failure::Arguments(error)),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => output.failure(&failure),
+    }
+}
+
+fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => run::run(&args, output),
+        Command::Copy(args) => copy::run(&args, output),
+        Command::Sqe { command } => sqe::run(command, output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,58 @@
+//! Standard output in its two forms.
+
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::failure::Failure;
+
+/// Where answers go, and in which form.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// One JSON object instead of text.
+    pub json: bool,
+}
+
+/// The object that stands for a failure.
+#[derive(Serialize)]
+struct FailureObject {
+    error: String,
+    code: u8,
+}
+
+impl Output {
+    /// Prints `answer` as JSON, or what `text` writes.
+    pub fn answer<T: Serialize>(
+        self,
+        answer: &T,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let mut out = BufWriter::new(io::stdout().lock());
+        if self.json {
+            serde_json::to_writer(&mut out, answer).map_err(io::Error::from)?;
+            writeln!(out)?;
+        } else {
+            text(&mut out)?;
+        }
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Says on standard error what went wrong, and in JSON on standard output if that was asked for.
+    pub fn failure(self, failure: &Failure) -> ExitCode {
+        match failure {
+            // The reader has had enough (`host-stub ... | head`): nobody is left to tell.
+            Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
+            // A standard error that is closed leaves the exit code to tell.
+            Failure::Arguments(error) => drop(error.print()),
+            _ => drop(writeln!(io::stderr(), "error: {}", failure.message())),
+        }
+        let code = failure.exit_code();
+        if self.json {
+            let object = FailureObject { error: failure.message(), code };
+            drop(self.answer(&object, |_| Ok(())));
+        }
+        ExitCode::from(code)
+    }
+}

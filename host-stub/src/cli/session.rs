@@ -1,0 +1,129 @@
+//! What `run` and `copy` have in common: a device with a communicator, a thread and the kernel `local_copy`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::params::KernelParams;
+use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
+use hcomm_kernel::LocalCopyParams;
+use host_stub::{Comm, CommOptions, Cpu, Device, DeviceOptions, Kernel, LaunchStats, Stream};
+use serde::{Serialize, Serializer};
+
+use super::device_log;
+use super::failure::Failure;
+
+/// Arguments that choose the AI CPU.
+#[derive(Debug, clap::Args)]
+pub struct SessionArgs {
+    /// AI CPU that runs the kernel.
+    #[arg(long, value_enum, default_value_t = CpuArg::Qemu)]
+    pub cpu: CpuArg,
+    /// Device image for `--cpu qemu`. Without it: HCOMM_IMAGE, then the target folder.
+    #[arg(long, value_name = "PATH")]
+    image: Option<PathBuf>,
+    /// Show the log of the device on standard error.
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// The AI CPU, as the user names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum CpuArg {
+    /// The AArch64 image, in QEMU.
+    Qemu,
+    /// The same kernel in this process.
+    Native,
+}
+
+impl CpuArg {
+    /// Its name, and what it is.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Qemu => "qemu (AArch64 image)",
+            Self::Native => "native (this process)",
+        }
+    }
+}
+
+impl From<CpuArg> for Cpu {
+    fn from(cpu: CpuArg) -> Self {
+        match cpu {
+            CpuArg::Qemu => Self::Qemu,
+            CpuArg::Native => Self::Native,
+        }
+    }
+}
+
+/// A number of 64 bits in JSON: hexadecimal digits in a string, because many readers keep only 53 bits of a number.
+pub fn hex<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{number:#x}"))
+}
+
+/// A device that is ready for copies from a user's buffer into the communicator's.
+pub struct Session {
+    // Dropped in this order: a communicator must outlive the streams that use it.
+    stream: Stream,
+    comm: Comm,
+    device: Device,
+    kernel: Kernel,
+    thread: ThreadHandle,
+    ccl_buf: DeviceAddr,
+    ccl_buf_size: u64,
+}
+
+impl Session {
+    /// Opens the device and acquires what `local_copy` needs.
+    pub fn open(args: &SessionArgs, ccl_buffer: Option<u64>) -> Result<Self, Failure> {
+        if args.verbose {
+            device_log::show();
+        }
+        let options = DeviceOptions { cpu: args.cpu.into(), image: args.image.clone(), ..DeviceOptions::default() };
+        let device = Device::open(options)?;
+        let comm = Comm::with_options(&device, CommOptions { ccl_buffer })?;
+        let (ccl_buf, ccl_buf_size) = comm.hccl_buffer()?;
+        let thread = comm.acquire_threads(Engine::AICPU_TS, 1, 1)?[0];
+        let kernel = device.load_kernel("local_copy")?;
+        let stream = Stream::new(&device);
+        Ok(Self { stream, comm, device, kernel, thread, ccl_buf, ccl_buf_size })
+    }
+
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    pub fn comm(&self) -> &Comm {
+        &self.comm
+    }
+
+    pub fn thread(&self) -> ThreadHandle {
+        self.thread
+    }
+
+    /// First byte of the communicator's buffer.
+    pub fn ccl_buf(&self) -> DeviceAddr {
+        self.ccl_buf
+    }
+
+    /// Bytes of the communicator's buffer.
+    pub fn ccl_buf_size(&self) -> u64 {
+        self.ccl_buf_size
+    }
+
+    /// Launches `local_copy` for `len` bytes from `user_in` to the start of the communicator's buffer, and waits for it.
+    pub fn copy_to_ccl_buf(&self, user_in: DeviceAddr, len: u64) -> Result<Arc<LaunchStats>, Failure> {
+        let params = LocalCopyParams {
+            header: LocalCopyParams::HEADER,
+            thread: self.thread.0,
+            user_in,
+            ccl_buf: self.ccl_buf,
+            ccl_buf_size: self.ccl_buf_size,
+            len,
+        };
+        let stats = self.stream.launch(&self.kernel, &params)?;
+        self.stream.synchronize()?;
+        Ok(stats)
+    }
+}

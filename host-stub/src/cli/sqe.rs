@@ -1,0 +1,230 @@
+//! `sqe encode` and `sqe decode`: task descriptors as hexadecimal digits.
+
+use std::io::{self, Write};
+use std::str::FromStr;
+
+use clap::Subcommand;
+use hcomm_aicpu::copy::Chunks;
+use hcomm_aicpu::spec::data_type::{DataType, ReduceOp, sdma_opcode};
+use hcomm_aicpu::spec::stars950::Sdma;
+use hcomm_aicpu::spec::{DeviceAddr, SQE_SIZE, Sqe};
+use host_stub::sim::decode::{self, DecodeError, Field};
+use serde::{Serialize, Serializer};
+use zerocopy::IntoBytes;
+
+use super::failure::Failure;
+use super::number;
+use super::output::Output;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Print descriptors, one line of 128 hexadecimal digits each. Nothing but the widths of the fields is checked.
+    Encode {
+        #[command(subcommand)]
+        task: Task,
+    },
+    /// Print every field of a descriptor by name.
+    Decode {
+        /// SoC whose format the descriptor has.
+        #[arg(long)]
+        soc: String,
+        /// The descriptor: 128 hexadecimal digits.
+        hex: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Task {
+    /// SDMA copy, or reduce with `--reduce`.
+    Copy(CopyArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct CopyArgs {
+    /// SoC whose format to encode.
+    #[arg(long)]
+    soc: String,
+    /// Stream of the queue. An ascend950 descriptor does not carry it.
+    #[arg(long, value_name = "N", value_parser = number::u32)]
+    stream_id: u32,
+    /// Task id of the first descriptor.
+    #[arg(long, value_name = "N", value_parser = number::u32)]
+    task_id: u32,
+    /// Address of the first byte read.
+    #[arg(long, value_name = "ADDR", value_parser = number::u64)]
+    src: u64,
+    /// Address of the first byte written.
+    #[arg(long, value_name = "ADDR", value_parser = number::u64)]
+    dst: u64,
+    /// Bytes. Up to 0xffffffff they make one descriptor, above that one for each chunk of 4 GiB - 2 MiB.
+    #[arg(long, value_name = "BYTES", value_parser = number::u64)]
+    len: u64,
+    /// Reduce into the destination: sum, max or min of int8, int16, int32, fp16, fp32 or bf16.
+    #[arg(long, value_name = "OP,TYPE")]
+    reduce: Option<String>,
+}
+
+pub fn run(command: Command, output: Output) -> Result<(), Failure> {
+    match command {
+        Command::Encode { task: Task::Copy(args) } => encode_copy(&args, output),
+        Command::Decode { soc, hex } => decode_fields(&soc, &hex, output),
+    }
+}
+
+/// Formats that can be encoded and decoded.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Soc {
+    Ascend950,
+}
+
+impl FromStr for Soc {
+    type Err = Failure;
+
+    fn from_str(name: &str) -> Result<Self, Failure> {
+        if name.eq_ignore_ascii_case("ascend950") {
+            Ok(Self::Ascend950)
+        } else {
+            Err(Failure::Unsupported(format!("soc {name} is not supported: ascend950 is")))
+        }
+    }
+}
+
+/// The opcode byte for `OP,TYPE`.
+fn reduce_opcode(text: &str) -> Result<u8, Failure> {
+    let lower = text.to_ascii_lowercase();
+    let (op_name, type_name) = lower
+        .split_once(',')
+        .ok_or_else(|| Failure::Usage(format!("--reduce takes OP,TYPE such as sum,fp32, not {text:?}")))?;
+    let op = ReduceOp::from_name(op_name)
+        .ok_or_else(|| Failure::Usage(format!("{op_name:?} is no reduce operator: sum, max and min are")))?;
+    // The interface spells it BFP16, everybody else bf16.
+    let data_type = DataType::from_name(if type_name == "bfp16" { "bf16" } else { type_name }).ok_or_else(|| {
+        let known = "int8, int16, int32, fp16, fp32 and bf16";
+        Failure::Usage(format!("{type_name:?} is no element type: {known} are"))
+    })?;
+    sdma_opcode(op, data_type).ok_or_else(|| {
+        Failure::Unsupported(format!(
+            "the SDMA engine does not compute {op_name} of {type_name}: \
+             it computes sum, max and min of int8, int16, int32, fp16, fp32 and bf16"
+        ))
+    })
+}
+
+/// A descriptor that prints as its bytes in order.
+struct Hex(Sqe);
+
+impl std::fmt::Display for Hex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The descriptors of one copy, made while they are printed: a length of 64 bits has four billion of them.
+struct Descriptors<'a> {
+    args: &'a CopyArgs,
+    opcode: u8,
+}
+
+impl Descriptors<'_> {
+    fn iter(&self) -> impl Iterator<Item = Hex> {
+        let Self { args, opcode } = *self;
+        let (src, dst) = (DeviceAddr(args.src), DeviceAddr(args.dst));
+        // What fits the field is one descriptor, also a length of 0 and one above the chunk: this is the raw encoder.
+        let (whole, split_len) = match u32::try_from(args.len) {
+            Ok(len) => (Some(Sdma::new(src, dst, len)), 0),
+            Err(_) => (None, args.len),
+        };
+        let mut next_id = args.task_id;
+        whole.into_iter().chain(Chunks::new(dst, src, split_len)).map(move |sdma| {
+            let task_id = next_id;
+            next_id = next_id.wrapping_add(1);
+            Hex(sdma.with_opcode(opcode).build(task_id))
+        })
+    }
+}
+
+impl Serialize for Descriptors<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter().map(|hex| hex.to_string()))
+    }
+}
+
+#[derive(Serialize)]
+struct EncodeAnswer<'a> {
+    soc: Soc,
+    sqes: Descriptors<'a>,
+}
+
+fn encode_copy(args: &CopyArgs, output: Output) -> Result<(), Failure> {
+    let soc = args.soc.parse()?;
+    let opcode = args.reduce.as_deref().map_or(Ok(0), reduce_opcode)?;
+    let answer = EncodeAnswer { soc, sqes: Descriptors { args, opcode } };
+    output.answer(&answer, |out| answer.sqes.iter().try_for_each(|hex| writeln!(out, "{hex}")))
+}
+
+/// The bytes that 128 hexadecimal digits stand for.
+fn parse_hex(hex: &str) -> Result<[u8; SQE_SIZE], Failure> {
+    if let Some((at, odd)) = hex.char_indices().find(|(_, c)| !c.is_ascii_hexdigit()) {
+        return Err(Failure::Usage(format!("{odd:?} at position {at} is no hexadecimal digit")));
+    }
+    let digits = hex.len();
+    if digits != 2 * SQE_SIZE {
+        return Err(Failure::Usage(format!("a descriptor has {} hexadecimal digits, not {digits}", 2 * SQE_SIZE)));
+    }
+    let mut bytes = [0; SQE_SIZE];
+    for (byte, at) in bytes.iter_mut().zip((0..digits).step_by(2)) {
+        *byte = u8::from_str_radix(&hex[at..at + 2], 16).expect("two hexadecimal digits");
+    }
+    Ok(bytes)
+}
+
+#[derive(Serialize)]
+struct DecodeAnswer {
+    soc: Soc,
+    /// What the descriptor does.
+    kind: &'static str,
+    /// Both halves of the task id.
+    task_id: u32,
+    /// Name to value, in the order of the bytes.
+    #[serde(serialize_with = "by_name")]
+    fields: Vec<Field>,
+}
+
+fn by_name<S: Serializer>(fields: &[Field], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(fields.iter().map(|field| (field.name, field.value)))
+}
+
+/// A field that the device refuses: a value that means nothing is wrong data, anything else a feature that is not there.
+fn refused(error: &DecodeError) -> Failure {
+    match error {
+        DecodeError::Reserved { .. } => Failure::Device(error.to_string()),
+        DecodeError::UnknownType { .. } | DecodeError::Unsupported { .. } => Failure::Unsupported(error.to_string()),
+    }
+}
+
+fn decode_fields(soc: &str, hex: &str, output: Output) -> Result<(), Failure> {
+    let soc = soc.parse()?;
+    let bytes = parse_hex(hex)?;
+    let fields = decode::fields(&bytes).map_err(|error| refused(&error))?;
+    match decode::decode(&bytes) {
+        Ok(task) => {
+            let answer = DecodeAnswer { soc, kind: task.kind.name(), task_id: task.task_id, fields };
+            output.answer(&answer, |out| {
+                writeln!(out, "{:<18} {}, task id {:#x}", "task", answer.kind, answer.task_id)?;
+                write_fields(out, &answer.fields)
+            })
+        }
+        Err(error) => {
+            // In text, what is wrong is easier to see among the other fields; JSON has the error alone.
+            if !output.json {
+                output.answer(&(), |out| write_fields(out, &fields))?;
+            }
+            Err(refused(&error))
+        }
+    }
+}
+
+fn write_fields(out: &mut dyn Write, fields: &[Field]) -> io::Result<()> {
+    fields.iter().try_for_each(|field| writeln!(out, "{:<18} {:#x}", field.name, field.value))
+}

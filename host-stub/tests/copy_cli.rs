@@ -1,0 +1,150 @@
+//! Command line of `run` and `copy`, on both CPUs. Needs QEMU and the image (`make image`).
+
+mod common;
+
+use std::path::PathBuf;
+
+use common::{host_stub, json, stdout};
+
+const CPUS: [&str; 2] = ["native", "qemu"];
+
+/// A folder of its own for a test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("host-stub-{test}-{}", std::process::id()));
+        std::fs::create_dir(&path).expect("a new folder");
+        Self(path)
+    }
+
+    /// Path of a file in it, as an argument.
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("a path of UTF-8").to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).expect("the folder is ours");
+    }
+}
+
+fn random(len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    fastrand::Rng::with_seed(len as u64).fill(&mut bytes);
+    bytes
+}
+
+#[test]
+fn run_copies_256_bytes_and_says_how() {
+    for cpu in CPUS {
+        let output = host_stub(["run", "--cpu", cpu]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let text = stdout(&output);
+        let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("").trim();
+        assert!(value("cpu").starts_with(cpu), "{text}");
+        assert!(value("thread").starts_with("0x"), "{text}");
+        assert!(value("queue").contains("stream") && value("queue").contains("sq"), "{text}");
+        assert_eq!((value("tasks"), value("doorbells")), ("1", "1"), "{text}");
+        assert!(value("verified").starts_with("256 of 256 bytes equal"), "{text}");
+    }
+}
+
+#[test]
+fn run_of_any_length_is_one_json_object() {
+    for cpu in CPUS {
+        for (len, tasks) in [("0", 0), ("1", 1), ("0x1001", 1), ("3000000", 1)] {
+            let output = host_stub(["run", "--cpu", cpu, "--len", len, "--seed", "7", "--json"]);
+            assert_eq!(output.status.code(), Some(0), "{output:?}");
+            let object = json(&output);
+            assert_eq!((&object["cpu"], &object["seed"]), (&cpu.into(), &"0x7".into()));
+            assert_eq!((&object["tasks"], &object["doorbells"]), (&tasks.into(), &tasks.into()), "{object}");
+            assert_eq!(object["verified"], true);
+            assert!(object["ccl_buf"].as_str().unwrap().starts_with("0x12c"), "{object}");
+        }
+    }
+}
+
+#[test]
+fn run_above_the_buffer_names_both_sizes() {
+    let output = host_stub(["run", "--cpu", "native", "--len", "419430401", "--json"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let object = json(&output);
+    let error = object["error"].as_str().unwrap();
+    assert!(error.contains("419430401") && error.contains("419430400"), "{error}");
+}
+
+#[test]
+fn missing_image_is_named() {
+    let output = host_stub(["run", "--image", "/nowhere/image"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/nowhere/image"), "{output:?}");
+}
+
+#[test]
+fn copy_in_chunks_gives_the_same_file() {
+    let folder = Folder::new("chunks");
+    let (input, copy) = (folder.path("in"), folder.path("out"));
+    // Empty, below the buffer, all of it, one byte more, several.
+    for (cpu, len) in CPUS.iter().flat_map(|cpu| [0, 1, 65536, 65537, 300_000].map(|len| (cpu, len))) {
+        let bytes = random(len);
+        std::fs::write(&input, &bytes).unwrap();
+        let output = host_stub(["copy", &input, &copy, "--cpu", cpu, "--ccl-buffer", "65536", "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let object = json(&output);
+        let chunks = len.div_ceil(65536);
+        assert_eq!((&object["bytes"], &object["ccl_buf_size"]), (&len.into(), &65536.into()), "{object}");
+        assert_eq!((&object["tasks"], &object["doorbells"]), (&chunks.into(), &chunks.into()), "{object}");
+        assert_eq!(object["sha256_in"], object["sha256_out"]);
+        assert_eq!(object["verified"], true);
+        assert!(std::fs::read(&copy).unwrap() == bytes, "{cpu}, {len} bytes");
+    }
+}
+
+#[test]
+fn copy_prints_the_known_digest() {
+    let folder = Folder::new("digest");
+    let (input, copy) = (folder.path("in"), folder.path("out"));
+    std::fs::write(&input, "abc").unwrap();
+    let output = host_stub(["copy", &input, &copy, "--cpu", "native"]);
+    let text = stdout(&output);
+    let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    assert_eq!(text.matches(digest).count(), 2, "{text}");
+    assert!(output.stderr.is_empty(), "no progress bar without a terminal: {output:?}");
+}
+
+#[test]
+fn copy_replaces_a_longer_file() {
+    let folder = Folder::new("replace");
+    let (input, copy) = (folder.path("in"), folder.path("out"));
+    std::fs::write(&input, "short").unwrap();
+    std::fs::write(&copy, random(10_000)).unwrap();
+    assert_eq!(host_stub(["copy", &input, &copy, "--cpu", "native"]).status.code(), Some(0));
+    assert_eq!(std::fs::read(&copy).unwrap(), b"short");
+}
+
+#[test]
+fn copy_refuses_files_that_it_would_spoil_or_cannot_read() {
+    let folder = Folder::new("refuse");
+    let (input, link, copy) = (folder.path("in"), folder.path("link"), folder.path("out"));
+    std::fs::write(&input, "precious").unwrap();
+    std::os::unix::fs::symlink(&input, &link).unwrap();
+    for (args, named) in [
+        ([&*folder.path("none"), &*copy], "none"),
+        ([&*folder.path(""), &*copy], "not a regular file"),
+        ([&*input, &*input], "same file"),
+        ([&*input, &*link], "same file"),
+        ([&*input, "/dev/null"], "not a regular file"),
+        ([&*input, "/nowhere/out"], "/nowhere/out"),
+    ] {
+        let output = host_stub(["copy", "--cpu", "native"].iter().chain(&args));
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+        assert!(text.contains(named), "{args:?}: {text}");
+    }
+    let output = host_stub(["copy", &input, &copy, "--ccl-buffer", "0"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(!std::fs::exists(&copy).unwrap());
+    assert_eq!(std::fs::read(&input).unwrap(), b"precious");
+}

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Checks that the tools which the project needs are there and installs what is missing. Says what it does; says nothing,
+# and needs no network, when nothing is missing. Stops with the command to type where it can't install something itself.
+#
+#   scripts/setup.sh            compiler, device target, QEMU: what run and test need
+#   scripts/setup.sh deny       cargo-deny as well: what CI needs
+set -euo pipefail
+
+readonly IMAGE_TARGET=aarch64-unknown-none
+# As `rust-version` in Cargo.toml.
+readonly MIN_RUST=1.88
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+# Says what is missing and the command that installs it, and stops.
+stop() {
+    say "$1"
+    printf '\n    %s\n\n' "$2" >&2
+    exit 1
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# Runs a command as root, directly or through sudo; fails where neither is possible without a terminal.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif have sudo && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+        sudo "$@"
+    else
+        return 1
+    fi
+}
+
+# Installs Debian packages: $1 says what for, the others are the packages.
+install_packages() {
+    local what=$1
+    shift
+    local by_hand="sudo apt-get update && sudo apt-get install -y --no-install-recommends $*"
+    have apt-get || stop "$what is missing, and there is no apt-get: install what Debian calls:" "$*"
+    as_root true || stop "$what is missing, and installing it needs root; type:" "$by_hand"
+    local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@")
+    say "$what is missing: installing $*"
+    if ! as_root "${install[@]}" >&2; then
+        say "installing again with new package lists"
+        as_root apt-get update -qq >&2 && as_root "${install[@]}" >&2 || stop "$what could not be installed; type:" "$by_hand"
+    fi
+}
+
+check_rust() {
+    have cargo && have rustc ||
+        stop "cargo is missing: install Rust $MIN_RUST or newer; type:" \
+            "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+    local version
+    version=$(rustc --version | cut -d ' ' -f 2)
+    if [ "$(printf '%s\n' "$MIN_RUST" "$version" | sort -V | head -n 1)" != "$MIN_RUST" ]; then
+        stop "rustc $version is older than $MIN_RUST; type:" "rustup update stable"
+    fi
+}
+
+check_image_target() {
+    # What rustup installs is looked for by path: asking rustup itself takes longer.
+    [ -d "$(rustc --print sysroot)/lib/rustlib/$IMAGE_TARGET" ] && return
+    local by_hand="rustup target add $IMAGE_TARGET"
+    have rustup || stop "this Rust has no target $IMAGE_TARGET, and rustup is missing; with rustup, type:" "$by_hand"
+    say "Rust's target $IMAGE_TARGET is missing: adding it"
+    $by_hand >&2 || stop "target $IMAGE_TARGET could not be added; with a network, type:" "$by_hand"
+}
+
+check_deny() {
+    have cargo-deny && return
+    local by_hand="cargo install cargo-deny --locked"
+    say "cargo-deny is missing: building it, which takes some minutes"
+    $by_hand >&2 || stop "cargo-deny could not be installed; with a network, type:" "$by_hand"
+}
+
+have cc || install_packages "a C linker (cc)" gcc libc6-dev
+check_rust
+check_image_target
+have qemu-system-aarch64 || install_packages "QEMU (qemu-system-aarch64)" qemu-system-arm
+
+for part in "$@"; do
+    case $part in
+        deny) check_deny ;;
+        *)
+            say "there is no part $part: deny is"
+            exit 2
+            ;;
+    esac
+done
