@@ -93,7 +93,7 @@ pub(crate) struct Inner {
     pub(crate) options: DeviceOptions,
     pub(crate) threads: Mutex<ThreadTable>,
     scheduler: OnceLock<JoinHandle<()>>,
-    image: Option<Image>,
+    image: Option<Arc<Image>>,
     next_stream_id: AtomicU32,
 }
 
@@ -159,7 +159,7 @@ impl Device {
     pub fn open(options: DeviceOptions) -> Result<Self, Error> {
         crate::thread::check_depth(options.queue_depth)?;
         let image = match options.cpu {
-            Cpu::Qemu => Some(Image::open(options.image.as_deref())?),
+            Cpu::Qemu => Some(Arc::new(Image::open(options.image.as_deref())?)),
             Cpu::Native => None,
         };
         let memory = Arc::new(SharedMemory::new(options.hbm_size)?);

@@ -6,6 +6,7 @@ pub mod alloc;
 pub mod decode;
 pub mod engine;
 pub mod error;
+pub mod fault;
 pub mod inbox;
 pub mod memory;
 pub mod queue;
