@@ -43,14 +43,15 @@ install_packages() {
     say "$what is missing: installing $*"
     if ! as_root "${install[@]}" >&2; then
         say "installing again with new package lists"
-        as_root apt-get update -qq >&2 && as_root "${install[@]}" >&2 || stop "$what could not be installed; type:" "$by_hand"
+        as_root apt-get update -qq >&2 && as_root "${install[@]}" >&2 ||
+            stop "$what could not be installed; type:" "$by_hand"
     fi
 }
 
 check_rust() {
     have cargo && have rustc ||
         stop "cargo is missing: install Rust $MIN_RUST or newer; type:" \
-            "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+            "sudo apt-get install -y rustup && rustup default stable"
     local version
     version=$(rustc --version | cut -d ' ' -f 2)
     if [ "$(printf '%s\n' "$MIN_RUST" "$version" | sort -V | head -n 1)" != "$MIN_RUST" ]; then

@@ -1,11 +1,11 @@
 //! Local copy: argument checks and the split into chunks.
 
 use crate::device::Core;
+use crate::encode::Task;
 use crate::error::Error;
 use crate::port::Port;
 use crate::queue::{Tasks, submit};
-use crate::spec::stars950::Sdma;
-use crate::spec::{DeviceAddr, Sqe};
+use crate::spec::DeviceAddr;
 use crate::thread::Thread;
 
 /// Most bytes of one task: 4 GiB - 2 MiB. The 32-bit length can't wrap, and every chunk keeps the alignment of the first.
@@ -47,6 +47,17 @@ pub(crate) fn check_range(addr: DeviceAddr, len: u64) -> Result<(), Error> {
     if is_past_end { Err(Error::AddressOverflow { addr, len }) } else { Ok(()) }
 }
 
+/// One piece of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// First byte written.
+    pub dst: DeviceAddr,
+    /// First byte read.
+    pub src: DeviceAddr,
+    /// Bytes, at most [`MAX_CHUNK`].
+    pub len: u32,
+}
+
 /// The tasks of one copy or reduce, in order of address. Lengths add up to that of the copy, none is 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunks {
@@ -64,17 +75,17 @@ impl Chunks {
         Self { dst, src, len, done: 0, opcode: 0 }
     }
 
-    /// Makes each task a reduce, see [`Sdma::with_opcode`].
-    pub const fn with_opcode(self, opcode: u8) -> Self {
+    /// Makes each task a reduce: the opcode byte of an SDMA descriptor.
+    pub(crate) const fn with_opcode(self, opcode: u8) -> Self {
         Self { opcode, ..self }
     }
 }
 
 impl Iterator for Chunks {
-    type Item = Sdma;
+    type Item = Chunk;
 
     #[inline]
-    fn next(&mut self) -> Option<Sdma> {
+    fn next(&mut self) -> Option<Chunk> {
         let left = self.len - self.done;
         if left == 0 {
             return None;
@@ -82,7 +93,7 @@ impl Iterator for Chunks {
         // At most MAX_CHUNK, which is below 2^32.
         let len = left.min(MAX_CHUNK) as u32;
         let at = |addr: DeviceAddr| DeviceAddr(addr.0.wrapping_add(self.done));
-        let chunk = Sdma::new(at(self.src), at(self.dst), len).with_opcode(self.opcode);
+        let chunk = Chunk { dst: at(self.dst), src: at(self.src), len };
         self.done += u64::from(len);
         Some(chunk)
     }
@@ -95,9 +106,10 @@ impl Tasks for Chunks {
     }
 
     #[inline]
-    fn next(&mut self, task_id: u32) -> Sqe {
+    fn next(&mut self) -> Task {
         // `submit` takes `remaining` tasks at most; an empty one here would be a copy of nothing.
-        Iterator::next(self).unwrap_or(Sdma::new(self.src, self.dst, 0)).build(task_id)
+        let Chunk { dst, src, len } = Iterator::next(self).unwrap_or(Chunk { dst: self.dst, src: self.src, len: 0 });
+        Task::Sdma { src, dst, len, opcode: self.opcode }
     }
 
     fn queued_len(&self) -> u64 {
@@ -109,6 +121,7 @@ impl Tasks for Chunks {
 mod tests {
     use super::*;
     use crate::spec::queue::QueueStatus;
+    use crate::spec::stars950::Sdma;
     use crate::test_port::{STALE, TestPort};
 
     const DST: DeviceAddr = DeviceAddr(0x12c0_0010_0001);

@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::batch::Batch;
 use crate::queue::QueueSlot;
 use crate::spec::DeviceAddr;
+use crate::spec::soc::Soc;
 use crate::spec::thread::DESCRIPTOR_SIZE;
 #[cfg(not(loom))]
 pub(crate) use crate::spec::thread::MAX_THREADS as MAX_QUEUES;
@@ -21,6 +22,8 @@ pub(crate) const MAX_QUEUES: usize = 4;
 pub struct Device {
     table_base: AtomicU64,
     table_len: AtomicU64,
+    /// Device type of the SoC, or 0 for an Ascend950: a new device is all zero.
+    soc: AtomicU32,
     queues: [QueueSlot; MAX_QUEUES],
     ids: IdAllocator,
 }
@@ -32,6 +35,7 @@ impl Device {
             Self {
                 table_base: AtomicU64::new(0),
                 table_len: AtomicU64::new(0),
+                soc: AtomicU32::new(0),
                 queues: queue_slots(),
                 ids: IdAllocator::new(),
             }
@@ -50,6 +54,17 @@ impl Device {
         assert!(slots <= MAX_QUEUES, "{slots} thread slots, at most {MAX_QUEUES}");
         self.table_base.store(base.0, Ordering::Relaxed);
         self.table_len.store(slots as u64 * DESCRIPTOR_SIZE, Ordering::Release);
+    }
+
+    /// Tells which chip's descriptors to queue; Ascend950 unless this is called. Once, before the first launch.
+    pub fn set_soc(&self, soc: Soc) {
+        self.soc.store(soc as u32, Ordering::Relaxed);
+    }
+
+    /// The chip whose descriptors are queued.
+    #[inline]
+    pub fn soc(&self) -> Soc {
+        Soc::from_device_type(self.soc.load(Ordering::Relaxed)).unwrap_or(Soc::Ascend950)
     }
 
     /// Base address and length in bytes of the thread table.

@@ -4,7 +4,6 @@ use crate::spec::DeviceAddr;
 use crate::spec::code;
 use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::params::ParamsError;
-use crate::spec::stars950::NotifyIdTooLarge;
 use crate::spec::thread::{Engine, ThreadHandle};
 
 /// A ring stayed full for longer than the caller waits. It is as it was before the call but for what `queued_len` says.
@@ -116,8 +115,13 @@ pub enum Error {
         count: u32,
     },
     /// The id of a notify does not fit into a descriptor.
-    #[error(transparent)]
-    NotifyId(#[from] NotifyIdTooLarge),
+    #[error("notify id {id} is above {limit}")]
+    NotifyIdTooLarge {
+        /// The id.
+        id: u32,
+        /// Largest that the descriptor of this SoC takes.
+        limit: u32,
+    },
     /// A time in seconds that is negative, not a number, or 2^32 and more.
     #[error("time-out of {0} s is not within 0..2^32")]
     BadTimeout(f32),
@@ -154,7 +158,7 @@ impl Error {
             Self::CountTooLarge { .. } | Self::Misaligned { .. } | Self::BadTimeout(_) => code::HCCL_E_PARA,
             Self::Suspended { .. } => code::HCCL_E_SUSPENDING,
             Self::QueueFull(_) => code::HCCL_E_TIMEOUT,
-            Self::DoorbellRefused { .. } | Self::BadQueue { .. } | Self::NotifyId(_) => code::HCCL_E_DRV,
+            Self::DoorbellRefused { .. } | Self::BadQueue { .. } | Self::NotifyIdTooLarge { .. } => code::HCCL_E_DRV,
         }
     }
 }

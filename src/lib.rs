@@ -23,6 +23,7 @@ pub mod abi;
 pub mod batch;
 pub mod copy;
 mod device;
+mod encode;
 mod error;
 mod fmt;
 #[cfg(all(test, loom))]

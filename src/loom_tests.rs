@@ -9,6 +9,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::device::{Core, Device};
+use crate::encode::Task;
 use crate::port::{DoorbellRefused, Port, QueueId};
 use crate::queue::{Tasks, submit};
 use crate::spec::queue::QueueStatus;
@@ -16,6 +17,8 @@ use crate::spec::thread::{DescriptorTag, Engine, ThreadDescriptor, ThreadHandle}
 use crate::spec::{DeviceAddr, SQE_SIZE, Sqe};
 use crate::thread::Thread;
 
+/// Word of a descriptor that holds the source, by which the tests know a task.
+const SRC_WORD: usize = 4;
 /// Address of the ring: never dereferenced, `write_slot` finds the cell by it.
 const RING: u64 = 0x12c0_0000_1000;
 
@@ -36,7 +39,7 @@ impl LoomPort {
         }
     }
 
-    /// The device: takes `count` descriptors in order and returns their first words.
+    /// The device: takes `count` descriptors in order and returns their sources.
     fn run(&self, count: usize) -> Vec<u64> {
         let mut seen = Vec::new();
         while seen.len() < count {
@@ -82,7 +85,7 @@ impl Port for LoomPort {
     unsafe fn write_slot(&self, slot: DeviceAddr, sqe: &Sqe) {
         let index = (slot.0 - RING) as usize / SQE_SIZE;
         // SAFETY: loom checks that nobody reads or writes the cell meanwhile.
-        self.slots[index].with_mut(|slot| unsafe { *slot = sqe.0[0] });
+        self.slots[index].with_mut(|slot| unsafe { *slot = sqe.0[SRC_WORD] });
     }
 }
 
@@ -94,7 +97,7 @@ impl DelayNs for Yield {
     }
 }
 
-/// `left` tasks; the first word of each is `name`.
+/// `left` tasks; the source of each is `name`.
 #[derive(Clone)]
 struct Named {
     name: u64,
@@ -106,9 +109,9 @@ impl Tasks for Named {
         self.left
     }
 
-    fn next(&mut self, _task_id: u32) -> Sqe {
+    fn next(&mut self) -> Task {
         self.left -= 1;
-        Sqe([self.name; SQE_SIZE / 8])
+        Task::Sdma { src: DeviceAddr(self.name), dst: DeviceAddr(0), len: 1, opcode: 0 }
     }
 
     fn queued_len(&self) -> u64 {

@@ -1,17 +1,17 @@
 //! Notifies of threads: a task of one queue sets one, a task of another waits for it.
 
 use crate::device::Core;
+use crate::encode::{NotifyId, Task};
 use crate::error::Error;
 use crate::port::Port;
 use crate::queue::{One, submit};
-use crate::spec::stars950::{NotifyRecord, NotifyWait};
 use crate::thread::{Peer, Thread};
 
 /// [`Thread::notify_record`](crate::Thread::notify_record) on any port.
 #[inline]
 pub(crate) fn record<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, to: &Peer, index: u32) -> Result<(), Error> {
-    let record = NotifyRecord::new(to.notify_id(index)?)?;
-    submit(port, core, thread, One::new(|task_id| record.build(task_id)))
+    let id = NotifyId::new(core.device().soc(), to.notify_id(index)?)?;
+    submit(port, core, thread, One::new(Task::NotifyRecord { id }))
 }
 
 /// [`Thread::notify_wait`](crate::Thread::notify_wait) on any port.
@@ -23,14 +23,14 @@ pub(crate) fn wait<P: Port>(
     index: u32,
     timeout_s: u32,
 ) -> Result<(), Error> {
-    let wait = NotifyWait::new(thread.peer().notify_id(index)?, timeout_s)?;
-    submit(port, core, thread, One::new(|task_id| wait.build(task_id)))
+    let id = NotifyId::new(core.device().soc(), thread.peer().notify_id(index)?)?;
+    submit(port, core, thread, One::new(Task::NotifyWait { id, timeout_s }))
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::spec::stars950::NotifyIdTooLarge;
+    use crate::spec::stars950::{NotifyRecord, NotifyWait};
     use crate::test_port::{STALE, TestPort};
 
     #[test]
@@ -40,7 +40,7 @@ mod tests {
         let (thread, core) = (port.thread(&device), Core::new(&device));
         record(&port, &core, &thread, &thread.peer(), 1).unwrap();
         wait(&port, &core, &thread, 0, 77).unwrap();
-        let expected = [NotifyRecord::new(0x1_ffff).unwrap().build(0), NotifyWait::new(40, 77).unwrap().build(1)];
+        let expected = [NotifyRecord::new(0x1_ffff).build(0), NotifyWait::new(40, 77).build(1)];
         assert_eq!(port.slots()[..3], [expected[0], expected[1], STALE]);
     }
 
@@ -63,7 +63,7 @@ mod tests {
         let mut port = TestPort::new(8);
         let device = port.device();
         let (thread, core) = (port.thread(&device), Core::new(&device));
-        let error = Error::NotifyId(NotifyIdTooLarge(0x2_0000));
+        let error = Error::NotifyIdTooLarge { id: 0x2_0000, limit: 0x1_ffff };
         assert_eq!(record(&port, &core, &thread, &thread.peer(), 2), Err(error));
         assert_eq!(wait(&port, &core, &thread, 2, 1), Err(error));
         assert_eq!(port.slots(), [STALE; 8]);

@@ -8,12 +8,15 @@ use core::sync::atomic::Ordering;
 use embedded_hal::delay::DelayNs;
 
 use crate::device::Core;
+use crate::encode::Task;
 use crate::error::{Error, QueueFull};
 use crate::port::{Port, QueueId};
 use crate::spec::queue::{MIN_DEPTH, QueueStatus};
+use crate::spec::soc::Soc;
+use crate::spec::stars910::{Stamp, flip_place_holder};
 use crate::spec::{DeviceAddr, SQE_SIZE, Sqe};
 use crate::sync::{Mutex, const_fn, fence};
-use crate::task_id::{HeldBlock, IdDraw, IdRange};
+use crate::task_id::{Flip, FlippingId, HeldBlock, IdDraw, IdRange};
 use crate::thread::Thread;
 
 /// First and longest pause between two looks at the head of a full ring.
@@ -23,36 +26,36 @@ const PAUSE_NS: (u32, u32) = (1_000, 1_000_000);
 pub(crate) trait Tasks: Clone {
     /// Tasks still to be queued.
     fn remaining(&self) -> u64;
-    /// Descriptor of the next task, of which there is one.
-    fn next(&mut self, task_id: u32) -> Sqe;
+    /// The next task, of which there is one.
+    fn next(&mut self) -> Task;
     /// Bytes of the tasks that were taken.
     fn queued_len(&self) -> u64;
 }
 
 /// A call of one task that moves no bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct One<B> {
-    build: B,
+pub(crate) struct One {
+    task: Task,
     left: u64,
 }
 
-impl<B: Fn(u32) -> Sqe + Copy> One<B> {
+impl One {
     #[inline]
-    pub(crate) fn new(build: B) -> Self {
-        Self { build, left: 1 }
+    pub(crate) fn new(task: Task) -> Self {
+        Self { task, left: 1 }
     }
 }
 
-impl<B: Fn(u32) -> Sqe + Copy> Tasks for One<B> {
+impl Tasks for One {
     #[inline]
     fn remaining(&self) -> u64 {
         self.left
     }
 
     #[inline]
-    fn next(&mut self, task_id: u32) -> Sqe {
+    fn next(&mut self) -> Task {
         self.left = 0;
-        (self.build)(task_id)
+        self.task
     }
 
     fn queued_len(&self) -> u64 {
@@ -66,13 +69,15 @@ pub(crate) struct Ring {
     base: DeviceAddr,
     depth: u32,
     queue: QueueId,
+    /// Low 16 bits of the stream's number: as much as a descriptor holds.
+    stream_id: u16,
 }
 
 impl Ring {
     /// # Errors
     /// [`Error::BadQueue`] for a depth below [`MIN_DEPTH`], a base that is null or not aligned to an entry, or a ring
     /// that runs past the end of the address space.
-    pub(crate) fn new(base: DeviceAddr, depth: u32, queue: QueueId) -> Result<Self, Error> {
+    pub(crate) fn new(base: DeviceAddr, depth: u32, queue: QueueId, stream_id: u32) -> Result<Self, Error> {
         let bad = |what, value, limit| Err(Error::BadQueue { sq_id: queue.sq_id, what, value, limit });
         let entry = SQE_SIZE as u64;
         if depth < MIN_DEPTH {
@@ -81,7 +86,7 @@ impl Ring {
         if base.is_null() || !base.0.is_multiple_of(entry) || base.0.checked_add(u64::from(depth) * entry).is_none() {
             return bad("ring address", base.0, entry);
         }
-        Ok(Self { base, depth, queue })
+        Ok(Self { base, depth, queue, stream_id: stream_id as u16 })
     }
 
     /// Entries from `from` up to `to`, both below the depth.
@@ -98,6 +103,15 @@ impl Ring {
     }
 }
 
+/// Where the next task id of a queue comes from: which of the two depends on the SoC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ids {
+    /// Ascend950.
+    range: IdRange,
+    /// Ascend910B, Ascend910_93.
+    flipping: FlippingId,
+}
+
 /// The device's own state of one queue.
 struct State {
     /// Life of the thread that everything below belongs to; 0 = of none yet.
@@ -111,18 +125,18 @@ struct State {
     rung: u32,
     /// One past the last entry that is written: from `rung` up to here tasks are staged.
     tail: u32,
-    ids: IdRange,
+    ids: Ids,
 }
 
 impl State {
     const NONE: Self = Self {
         generation: 0,
         enabled: QueueStatus::FREE,
-        ring: Ring { base: DeviceAddr(0), depth: 0, queue: QueueId { sq_id: 0, regs: 0 } },
+        ring: Ring { base: DeviceAddr(0), depth: 0, queue: QueueId { sq_id: 0, regs: 0 }, stream_id: 0 },
         head: 0,
         rung: 0,
         tail: 0,
-        ids: IdRange::EMPTY,
+        ids: Ids { range: IdRange::EMPTY, flipping: FlippingId::FIRST },
     };
 
     /// Free entries as far as the cached head tells. One entry stays empty: a full ring differs from an empty one.
@@ -143,6 +157,15 @@ impl State {
         fence(Ordering::Acquire);
         self.head = head;
         Ok(())
+    }
+
+    /// Entries that `tasks` tasks take from here on: theirs, and those of the place holders between them.
+    #[inline]
+    fn entries_for(&self, soc: Soc, tasks: u64) -> u64 {
+        match soc {
+            Soc::Ascend950 => tasks,
+            Soc::Ascend910B | Soc::Ascend910_93 => self.ids.flipping.entries_for(tasks),
+        }
     }
 
     fn has_staged(&self) -> bool {
@@ -223,6 +246,7 @@ impl QueueSlot {
 #[inline]
 pub(crate) fn submit<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, mut tasks: impl Tasks) -> Result<(), Error> {
     let slot = core.device().queue(thread.index()).ok_or(Error::BadHandle(thread.handle()))?;
+    let soc = core.device().soc();
     let mut wait = None;
     let mut flows = false;
     while tasks.remaining() > 0 {
@@ -230,12 +254,13 @@ pub(crate) fn submit<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, mut ta
         let refusing = enter(port, core, thread, slot, &mut state)?;
 
         let room = state.ring.depth - 1;
-        let wanted = u32::try_from(tasks.remaining()).map_or(room, |remaining| remaining.min(room));
+        let needed = state.entries_for(soc, tasks.remaining());
+        let wanted = u32::try_from(needed).map_or(room, |needed| needed.min(room));
         if state.free() < wanted {
             state.read_head(port)?;
         }
         // More tasks than entries: they flow through the ring as it drains.
-        flows |= tasks.remaining() > room.into();
+        flows |= needed > room.into();
         let group = if flows { state.free().min(wanted) } else { wanted };
         if group > 0 && state.free() >= group {
             if refusing {
@@ -345,31 +370,44 @@ fn publish<P: Port>(
     tasks: &mut impl Tasks,
     group: u32,
 ) -> Result<(), Error> {
-    let ring = state.ring;
-    let held = core.device().queues().iter().map(QueueSlot::held);
-    let mut ids = IdDraw::new(core.device().ids(), held, &slot.held, state.ids);
+    let before = (state.tail, state.ids);
     let mut left = tasks.clone();
-    let tail_before = state.tail;
+    let held = core.device().queues().iter().map(QueueSlot::held);
+    let mut draw = IdDraw::new(core.device().ids(), held, &slot.held, state.ids.range);
+    let Ring { stream_id, .. } = state.ring;
+    match core.device().soc() {
+        Soc::Ascend950 => write(port, state, group, |_| left.next().for_950(draw.next())),
+        Soc::Ascend910B | Soc::Ascend910_93 => write(port, state, group, |ids| match ids.flipping.next() {
+            Flip::TaskId(task_id) => left.next().for_910(Stamp { stream_id, task_id }),
+            Flip::PlaceHolder(flips) => flip_place_holder(stream_id, flips),
+        }),
+    }
+    if core.batch().is_open() {
+        if state.rung == before.0 {
+            core.batch().note(thread.index());
+        }
+    } else if let Err(error) = state.ring(port) {
+        draw.undo();
+        (state.tail, state.ids) = before;
+        return Err(error);
+    }
+    state.ids.range = draw.finish();
+    *tasks = left;
+    Ok(())
+}
+
+/// Fills the next `group` free entries, and moves the tail behind them.
+#[inline]
+fn write<P: Port>(port: &P, state: &mut State, group: u32, mut next: impl FnMut(&mut Ids) -> Sqe) {
+    let ring = state.ring;
     for _ in 0..group {
-        let sqe = left.next(ids.next());
+        let sqe = next(&mut state.ids);
         // SAFETY: `tail` is below the depth of a ring that `Ring::new` checked and the host keeps mapped for the thread's
         // life (`Device::set_thread_table`); `submit` saw `group` free entries from here on, which are ours until the
         // doorbell.
         unsafe { port.write_slot(ring.slot(state.tail), &sqe) };
         state.tail = ring.after(state.tail);
     }
-    if core.batch().is_open() {
-        if state.rung == tail_before {
-            core.batch().note(thread.index());
-        }
-    } else if let Err(error) = state.ring(port) {
-        state.ids = ids.undo();
-        state.tail = tail_before;
-        return Err(error);
-    }
-    state.ids = ids.finish();
-    *tasks = left;
-    Ok(())
 }
 
 /// A wait for the device that ends.
@@ -433,9 +471,9 @@ mod tests {
             self.count - self.next
         }
 
-        fn next(&mut self, task_id: u32) -> Sqe {
+        fn next(&mut self) -> Task {
             self.next += 1;
-            sqe(self.next - 1, task_id)
+            Task::Sdma { src: DeviceAddr(0x2000), dst: DeviceAddr(self.next - 1), len: 1, opcode: 0 }
         }
 
         fn queued_len(&self) -> u64 {

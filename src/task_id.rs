@@ -131,7 +131,48 @@ impl<'a, I: Iterator<Item = &'a HeldBlock> + Clone> IdDraw<'a, I> {
     }
 }
 
-#[cfg(test)]
+/// Task ids of an Ascend910B or Ascend910_93: 16 bits, counted by each queue. When they start anew a place holder takes the 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FlippingId(u64);
+
+/// What the next entry of such a queue holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flip {
+    /// A task with this id.
+    TaskId(u16),
+    /// A place holder: ids have started anew so many times, modulo 2^16.
+    PlaceHolder(u16),
+}
+
+impl FlippingId {
+    pub(crate) const FIRST: Self = Self(0);
+
+    /// Entries of a whole round of ids.
+    const ROUND: u64 = 1 << 16;
+
+    /// The next entry.
+    pub(crate) fn next(&mut self) -> Flip {
+        let serial = self.0;
+        self.0 += 1;
+        if serial != 0 && serial.is_multiple_of(Self::ROUND) {
+            Flip::PlaceHolder((serial / Self::ROUND) as u16)
+        } else {
+            Flip::TaskId(serial as u16)
+        }
+    }
+
+    /// Entries that `tasks` tasks take from here on, place holders included.
+    pub(crate) fn entries_for(self, tasks: u64) -> u64 {
+        // In every round but the first, the 0 is not a task's.
+        let tasks_until = |serial: u64| serial - serial.saturating_sub(1) / Self::ROUND;
+        let last = tasks_until(self.0).saturating_add(tasks);
+        let is_first_round = last <= Self::ROUND;
+        let until = if is_first_round { last } else { last.saturating_add((last - 2) / (Self::ROUND - 1)) };
+        if tasks == 0 { 0 } else { until - self.0 }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -183,5 +224,29 @@ mod tests {
         draw(&ids, &held, 1, &mut second, 1);
         first = refused.undo();
         assert_eq!(draw(&ids, &held, 0, &mut first, 1), [2048]);
+    }
+
+    #[test]
+    fn flipping_ids_leave_the_zero_of_each_later_round_to_a_place_holder() {
+        let mut id = FlippingId(65535);
+        let entries = [id.next(), id.next(), id.next()];
+        assert_eq!(entries, [Flip::TaskId(65535), Flip::PlaceHolder(1), Flip::TaskId(1)]);
+        assert_eq!(FlippingId(0).next(), Flip::TaskId(0));
+        assert_eq!(FlippingId(65536 << 16).next(), Flip::PlaceHolder(0), "the count of flips has 16 bits");
+    }
+
+    #[test]
+    fn entries_of_flipping_ids_equal_those_drawn_one_by_one() {
+        for start in [0, 1, 65534, 65535, 65536, 65537, 131_070, 131_071, 131_072, 131_073] {
+            for tasks in [0, 1, 2, 3, 65534, 65535, 65536, 131_069, 131_070, 131_071, 200_000] {
+                let mut id = FlippingId(start);
+                let mut left = tasks;
+                while left > 0 {
+                    left -= u64::from(matches!(id.next(), Flip::TaskId(_)));
+                }
+                assert_eq!(FlippingId(start).entries_for(tasks), id.0 - start, "{tasks} tasks from {start}");
+            }
+        }
+        assert!(FlippingId::FIRST.entries_for(u64::MAX / 2) > u64::MAX / 2);
     }
 }

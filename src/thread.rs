@@ -247,8 +247,8 @@ impl Thread {
     /// # Errors
     /// [`Error::BadQueue`] for a ring that can't be; [`Error::BadHandle`] if the thread was freed meanwhile.
     pub(crate) fn ring(&self) -> Result<Ring, Error> {
-        let ThreadDescriptor { sq_base, depth, sq_id, regs, .. } = self.0.descriptor()?;
-        Ring::new(sq_base, depth, QueueId { sq_id, regs })
+        let ThreadDescriptor { sq_base, depth, sq_id, regs, stream_id, .. } = self.0.descriptor()?;
+        Ring::new(sq_base, depth, QueueId { sq_id, regs }, stream_id)
     }
 }
 

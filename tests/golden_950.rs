@@ -2,7 +2,7 @@
 
 use hcomm_aicpu::copy::{Chunks, MAX_CHUNK};
 use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
-use hcomm_aicpu::spec::stars950::{MAX_NOTIFY_ID, MAX_WRITE_ADDR, NotifyRecord, NotifyWait, Sdma, WriteValue};
+use hcomm_aicpu::spec::stars950::{MAX_WRITE_ADDR, NotifyRecord, NotifyWait, Sdma, WriteValue};
 use hcomm_aicpu::spec::{DeviceAddr, Sqe};
 use zerocopy::IntoBytes;
 
@@ -70,18 +70,19 @@ fn sdma_descriptors_equal_the_recorded_ones() {
 #[test]
 fn four_gib_is_two_tasks_and_neither_is_empty() {
     let chunks = Chunks::new(DeviceAddr(0x1000), DeviceAddr(0x2000), 1 << 32);
-    let built: Vec<String> = chunks.zip(2..).map(|(chunk, task_id)| hex(chunk.build(task_id))).collect();
+    let built: Vec<String> =
+        chunks.zip(2..).map(|(chunk, id)| hex(Sdma::new(chunk.src, chunk.dst, chunk.len).build(id))).collect();
     let first = Sdma::new(DeviceAddr(0x2000), DeviceAddr(0x1000), 0xffe0_0000).build(2);
     let second = Sdma::new(DeviceAddr(0x2000 + MAX_CHUNK), DeviceAddr(0x1000 + MAX_CHUNK), 0x0020_0000).build(3);
     assert_eq!(built, [hex(first), hex(second)]);
 }
 
 fn record(notify_id: u32) -> NotifyRecord {
-    NotifyRecord::new(notify_id).unwrap()
+    NotifyRecord::new(notify_id)
 }
 
 fn wait(notify_id: u32, timeout_s: u32) -> NotifyWait {
-    NotifyWait::new(notify_id, timeout_s).unwrap()
+    NotifyWait::new(notify_id, timeout_s)
 }
 
 fn write(addr: u64, value: u32) -> WriteValue {
@@ -130,13 +131,9 @@ fn notify_and_write_descriptors_equal_the_recorded_ones() {
     }
 }
 
-/// The existing stack cuts them to the field in silence.
+/// The existing stack cuts it to the field in silence. (For notify ids see the unit tests of `notify`.)
 #[test]
-fn numbers_wider_than_their_field_are_refused() {
-    for id in [MAX_NOTIFY_ID + 1, u32::MAX] {
-        assert_eq!(NotifyRecord::new(id).unwrap_err().0, id);
-        assert_eq!(NotifyWait::new(id, 1).unwrap_err().0, id);
-    }
+fn address_wider_than_its_field_is_refused() {
     let addr = DeviceAddr(MAX_WRITE_ADDR + 1);
     assert_eq!(WriteValue::new(addr, 1).unwrap_err().0, addr);
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::queue::DEFAULT_DEPTH;
+use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
 
 use crate::backend::KernelEntry;
@@ -18,6 +19,7 @@ use crate::buffer::DeviceBuffer;
 use crate::error::Error;
 use crate::launch::{Kernel, native_kernel};
 use crate::loader::Image;
+use crate::product::{DEFAULT_PRODUCT, Product};
 use crate::sim::alloc::{Allocator, Kind};
 use crate::sim::engine::EnginePool;
 use crate::sim::inbox::{Command, Inbox};
@@ -49,6 +51,8 @@ pub enum Cpu {
 pub struct DeviceOptions {
     /// AI CPU.
     pub cpu: Cpu,
+    /// Product that the device is.
+    pub product: &'static Product,
     /// Bytes of HBM, whole MiB. Memory that is not touched costs nothing.
     pub hbm_size: u64,
     /// The image; `None`: it is looked for ([`crate::loader::find`]). Of no use to [`Cpu::Native`].
@@ -63,6 +67,7 @@ impl Default for DeviceOptions {
     fn default() -> Self {
         Self {
             cpu: Cpu::default(),
+            product: DEFAULT_PRODUCT,
             hbm_size: 16 << 30,
             image: None,
             queue_depth: DEFAULT_DEPTH,
@@ -173,9 +178,11 @@ impl Device {
             counters: DeviceCounters::default(),
             failed: OnceLock::new(),
         });
+        // A product that is not supported refuses its threads: no task of any format is ever queued on it.
+        let soc = options.product.soc.unwrap_or(Soc::Ascend950);
         let cpu: Box<dyn crate::backend::Cpu> = match &image {
-            Some(image) => Box::new(QemuCpu::start(&memory, image, table)?),
-            None => Box::new(NativeCpu::new(&shared, table)),
+            Some(image) => Box::new(QemuCpu::start(&memory, image, table, soc)?),
+            None => Box::new(NativeCpu::new(&shared, table, soc)),
         };
         let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;
         let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines));

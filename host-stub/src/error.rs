@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::loader::LoadError;
+use crate::product::Refusal;
 use crate::sim::alloc::{AccessError, AllocError, FreeError};
 use crate::sim::error::DeviceError;
 use crate::sim::memory::{MemoryError, OutsideHbm};
@@ -68,9 +69,9 @@ pub enum Error {
     /// Depth of a ring.
     #[error("a ring of {0} entries: must be from {min} to {max}", min = hcomm_aicpu::spec::queue::MIN_DEPTH, max = crate::thread::MAX_DEPTH)]
     BadDepth(u32),
-    /// Engine that threads can't be acquired for.
-    #[error("threads of engine {0} are not supported")]
-    UnsupportedEngine(i32),
+    /// The product does not do that.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// Every slot of the thread table is in use.
     #[error("{wanted} threads: only {free} of {max} are free", max = hcomm_aicpu::spec::thread::MAX_THREADS)]
     NoThreads {

@@ -6,6 +6,7 @@
 //! | [`Comm`] | cclBuf and communication threads |
 //! | [`Stream`], [`Kernel`] | launches kernels and waits for them |
 //! | [`loader`] | reads the device image |
+//! | [`product`] | which products there are, and what each lets threads do |
 //! | [`backend`] | who runs kernels: threads of the host ([`Cpu::Native`]) or the AArch64 image in QEMU ([`Cpu::Qemu`]) |
 //! | [`sim`] | the device itself: memory, hardware queues, scheduler, SDMA engines, descriptor decoder |
 //!
@@ -55,6 +56,7 @@ mod device;
 mod error;
 mod launch;
 pub mod loader;
+pub mod product;
 pub mod sim;
 pub mod thread;
 

@@ -14,6 +14,7 @@ use zerocopy::IntoBytes;
 
 use crate::device::Inner;
 use crate::error::Error;
+use crate::product::{Acquire, Refusal};
 use crate::sim::alloc::Kind;
 use crate::sim::inbox::Command;
 use crate::sim::memory::SharedMemory;
@@ -29,7 +30,7 @@ const REMOVE_TIMEOUT: Duration = Duration::from_secs(60);
 /// What threads are acquired with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadConfig {
-    /// Who queues their tasks. Only [`Engine::AICPU_TS`] is supported.
+    /// Who queues their tasks; the device's product decides which there are.
     pub engine: Engine,
     /// Number of threads.
     pub count: u32,
@@ -120,10 +121,11 @@ fn table(inner: &Inner) -> MutexGuard<'_, ThreadTable> {
 
 /// Acquires threads: all of them, or none.
 pub(crate) fn acquire(inner: &Inner, config: &ThreadConfig) -> Result<Vec<ThreadHandle>, Error> {
-    inner.check_alive()?;
-    if config.engine != Engine::AICPU_TS {
-        return Err(Error::UnsupportedEngine(config.engine.0));
+    let engine = inner.options.product.engine_for(Acquire::Threads, config.engine)?;
+    if engine != Engine::AICPU_TS {
+        return Err(Refusal::NotSimulated { engine: engine.0 }.into());
     }
+    inner.check_alive()?;
     if config.count == 0 || config.count as usize > MAX_THREADS {
         return Err(Error::BadThreadCount(config.count));
     }

@@ -3,7 +3,8 @@
 //! | module | format |
 //! |---|---|
 //! | [`code`] | result codes of the C API |
-//! | [`stars950`] | 64-byte task descriptors (SQE) of Ascend950 |
+//! | [`soc`] | generations of the chip |
+//! | [`stars950`], [`stars910`] | 64-byte task descriptors (SQE) |
 //! | [`data_type`] | element types and reduce operators, and their SDMA codes |
 //! | [`queue`] | register block of a submission queue |
 //! | [`thread`] | thread handle and thread descriptor |
@@ -20,6 +21,8 @@ pub mod mailbox;
 pub mod map;
 pub mod params;
 pub mod queue;
+pub mod soc;
+pub mod stars910;
 pub mod stars950;
 pub mod thread;
 

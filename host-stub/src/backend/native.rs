@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::queue::QueueStatus;
+use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::MAX_THREADS;
 use hcomm_aicpu::{Core, Device};
 use hcomm_kernel::KernelFn;
@@ -64,8 +65,9 @@ pub struct NativeCpu {
 
 impl NativeCpu {
     /// A CPU of the device whose thread table is at `table`.
-    pub fn new(shared: &Arc<Shared<SharedMemory>>, table: DeviceAddr) -> Self {
+    pub fn new(shared: &Arc<Shared<SharedMemory>>, table: DeviceAddr, soc: Soc) -> Self {
         let device = Box::new(Device::new());
+        device.set_soc(soc);
         // SAFETY: the table was allocated in HBM with MAX_THREADS descriptors. Kernels run on threads that hold `shared`,
         // and with it the mapping; only `thread::ThreadTable` writes descriptors, with rings that stay allocated as long.
         unsafe { device.set_thread_table(table, MAX_THREADS) };

@@ -13,6 +13,7 @@ use hcomm_aicpu::spec::mailbox::{
     MAILBOX_STRIDE, MAILBOX_VERSION, MAX_CORES,
 };
 use hcomm_aicpu::spec::map::{BOOT_BLOCK_PHYS, DEVICE_MAILBOX_PHYS, FAULT_PHYS, HOST_MAILBOX_PHYS, LOG_PHYS};
+use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::MAX_THREADS;
 
 use super::log::LogReader;
@@ -36,6 +37,7 @@ pub struct QemuCpu {
     memory: Arc<SharedMemory>,
     image: Arc<Image>,
     thread_table: DeviceAddr,
+    soc: Soc,
     process: Process,
     log: LogReader,
     /// Number of the last launch.
@@ -48,13 +50,18 @@ impl QemuCpu {
     ///
     /// # Errors
     /// [`Error::Boot`].
-    pub fn start(memory: &Arc<SharedMemory>, image: &Arc<Image>, thread_table: DeviceAddr) -> Result<Self, Error> {
+    pub fn start(
+        memory: &Arc<SharedMemory>,
+        image: &Arc<Image>,
+        thread_table: DeviceAddr,
+        soc: Soc,
+    ) -> Result<Self, Error> {
         load(memory, image);
-        write_boot_block(memory, thread_table);
+        write_boot_block(memory, thread_table, soc);
         let log = LogReader::new(memory, &image.elf, 0).map_err(Error::Boot)?;
         let process = Process::start(memory, image.entry).map_err(Error::Boot)?;
         let (memory, image) = (Arc::clone(memory), Arc::clone(image));
-        let mut cpu = Self { memory, image, thread_table, process, log, seq: 0, next_check: Instant::now() };
+        let mut cpu = Self { memory, image, thread_table, soc, process, log, seq: 0, next_check: Instant::now() };
         cpu.wait_ready()?;
         Ok(cpu)
     }
@@ -179,7 +186,7 @@ impl Cpu for QemuCpu {
         ] {
             self.memory.zero_low(phys, MAX_CORES * len as usize);
         }
-        *self = Self::start(&self.memory, &self.image, self.thread_table).map_err(|error| match error {
+        *self = Self::start(&self.memory, &self.image, self.thread_table, self.soc).map_err(|error| match error {
             Error::Boot(text) => CpuFault::Cpu(text),
             other => CpuFault::Cpu(other.to_string()),
         })?;
@@ -195,7 +202,7 @@ fn load(memory: &SharedMemory, image: &Image) {
     }
 }
 
-fn write_boot_block(memory: &SharedMemory, thread_table: DeviceAddr) {
+fn write_boot_block(memory: &SharedMemory, thread_table: DeviceAddr, soc: Soc) {
     let word32 = |offset: usize| memory.word32(BOOT_BLOCK_PHYS + offset as u64);
     let word64 = |offset: usize| memory.word64(BOOT_BLOCK_PHYS + offset as u64);
     word32(offset_of!(BootBlock, version)).store(MAILBOX_VERSION, Ordering::Relaxed);
@@ -203,5 +210,6 @@ fn write_boot_block(memory: &SharedMemory, thread_table: DeviceAddr) {
     word64(offset_of!(BootBlock, hbm_size)).store(memory.hbm_size(), Ordering::Relaxed);
     word64(offset_of!(BootBlock, thread_table)).store(thread_table.0, Ordering::Relaxed);
     word32(offset_of!(BootBlock, thread_slots)).store(MAX_THREADS as u32, Ordering::Relaxed);
+    word32(offset_of!(BootBlock, soc)).store(soc as u32, Ordering::Relaxed);
     word32(offset_of!(BootBlock, magic)).store(BOOT_MAGIC, Ordering::Release);
 }

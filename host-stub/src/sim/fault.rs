@@ -136,7 +136,7 @@ impl FaultRule {
     }
 
     fn hits(&self, queue: QueueName) -> bool {
-        self.stream_id.is_none_or(|id| id == queue.stream_id) && self.sq_id.is_none_or(|id| id == queue.sq_id)
+        (self.stream_id.is_none() || self.stream_id == queue.stream_id) && self.sq_id.is_none_or(|id| id == queue.sq_id)
     }
 }
 
@@ -372,7 +372,7 @@ impl FaultCounter {
 mod tests {
     use super::*;
 
-    const QUEUE: QueueName = QueueName { stream_id: 7, sq_id: 1 };
+    const QUEUE: QueueName = QueueName { stream_id: Some(7), sq_id: 1 };
 
     fn message(spec: &str) -> String {
         spec.parse::<FaultRule>().unwrap_err().to_string()
@@ -448,7 +448,7 @@ mod tests {
             FaultRule::new(Fault::Kernel(KernelFault::Panic)).n(2),
         ]);
         let mut counter = FaultCounter::new(&plan);
-        let other = QueueName { stream_id: 8, sq_id: 2 };
+        let other = QueueName { stream_id: Some(8), sq_id: 2 };
         let hits: Vec<_> = [(QUEUE, 1), (other, 2), (QUEUE, 3), (QUEUE, 4), (other, 9), (other, 9)]
             .map(|(queue, task)| counter.task(queue, task))
             .into();
@@ -463,7 +463,7 @@ mod tests {
             FaultRule::new(Fault::SlowQueue(Duration::from_secs(1))).stream(8),
             FaultRule::new(Fault::Doorbell).n(5),
         ]);
-        let other = QueueName { stream_id: 8, sq_id: 2 };
+        let other = QueueName { stream_id: Some(8), sq_id: 2 };
         assert_eq!([QUEUE, other].map(|queue| plan.dead_after(queue)), [Some(3), None]);
         assert_eq!([QUEUE, other].map(|queue| plan.delay(queue)), [Duration::ZERO, Duration::from_secs(1)]);
         assert_eq!([QUEUE, other].map(|queue| plan.refused_doorbell(queue)), [Some(5); 2]);

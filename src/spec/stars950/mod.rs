@@ -9,7 +9,7 @@ mod write_value;
 use bitfield_struct::bitfield;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-pub use notify::{MAX_NOTIFY_ID, NotifyIdTooLarge, NotifyRecord, NotifySqe, NotifyWait};
+pub use notify::{MAX_NOTIFY_ID, NotifyRecord, NotifySqe, NotifyWait};
 pub use sdma::{Sdma, SdmaSqe};
 pub use write_value::{AddrTooLarge, MAX_WRITE_ADDR, WriteValue, WriteValueSqe};
 

@@ -9,12 +9,6 @@ use crate::spec::{SQE_SIZE, Sqe};
 /// Largest notify id: the field has 17 bits.
 pub const MAX_NOTIFY_ID: u32 = (1 << 17) - 1;
 
-/// The id does not fit into the field. It is never cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[error("notify id {0} is above {MAX_NOTIFY_ID}")]
-pub struct NotifyIdTooLarge(pub u32);
-
 /// Word 2.
 #[bitfield(u32)]
 #[derive(PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -85,12 +79,10 @@ struct Notify {
 }
 
 impl Notify {
-    const fn new(notify_id: u32) -> Result<Self, NotifyIdTooLarge> {
-        if notify_id > MAX_NOTIFY_ID {
-            return Err(NotifyIdTooLarge(notify_id));
-        }
+    const fn new(notify_id: u32) -> Self {
+        debug_assert!(notify_id <= MAX_NOTIFY_ID);
         let word = NotifyWord::new().with_notify_id(notify_id);
-        Ok(Self { word, cnt_value: 0, mode: NotifyMode::new(), sub_type: 0 })
+        Self { word, cnt_value: 0, mode: NotifyMode::new(), sub_type: 0 }
     }
 
     const fn counting(self, cnt_value: u32, mode: NotifyMode, sub_type: u16) -> Self {
@@ -117,15 +109,9 @@ impl Notify {
 pub struct NotifyRecord(Notify);
 
 impl NotifyRecord {
-    /// Sets the one bit of `notify_id`.
-    ///
-    /// # Errors
-    /// An id above [`MAX_NOTIFY_ID`].
-    pub const fn new(notify_id: u32) -> Result<Self, NotifyIdTooLarge> {
-        match Notify::new(notify_id) {
-            Ok(notify) => Ok(Self(notify)),
-            Err(error) => Err(error),
-        }
+    /// Sets the one bit of `notify_id`, of which the caller has checked that it is at most [`MAX_NOTIFY_ID`].
+    pub const fn new(notify_id: u32) -> Self {
+        Self(Notify::new(notify_id))
     }
 
     /// The count form in which one record releases several waits: bits of `value` are set.
@@ -153,18 +139,12 @@ pub struct NotifyWait {
 }
 
 impl NotifyWait {
-    /// Waits for the one bit of `notify_id` for `timeout_s` seconds (0 = for ever), and clears it.
-    ///
-    /// # Errors
-    /// An id above [`MAX_NOTIFY_ID`].
-    pub const fn new(notify_id: u32, timeout_s: u32) -> Result<Self, NotifyIdTooLarge> {
-        match Notify::new(notify_id) {
-            Ok(notify) => {
-                let word = notify.word.with_clr_flag(true);
-                Ok(Self { notify: Notify { word, sub_type: sub_type::WAIT, ..notify }, timeout_s })
-            }
-            Err(error) => Err(error),
-        }
+    /// Waits for the one bit of `notify_id` for `timeout_s` seconds (0 = for ever), and clears it. The caller has checked
+    /// that the id is at most [`MAX_NOTIFY_ID`].
+    pub const fn new(notify_id: u32, timeout_s: u32) -> Self {
+        let notify = Notify::new(notify_id);
+        let word = notify.word.with_clr_flag(true);
+        Self { notify: Notify { word, sub_type: sub_type::WAIT, ..notify }, timeout_s }
     }
 
     /// The count form in which one record releases several waits: waits for the bits of `value`. Has no time-out.
