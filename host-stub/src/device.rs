@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -22,11 +23,13 @@ use crate::loader::Image;
 use crate::product::{DEFAULT_PRODUCT, Product};
 use crate::sim::alloc::{Allocator, Kind};
 use crate::sim::engine::EnginePool;
+use crate::sim::fault::{Fault, FaultCounter, FaultPlan, KernelFault};
 use crate::sim::inbox::{Command, Inbox};
 use crate::sim::memory::SharedMemory;
 use crate::sim::queue::{MAX_QUEUES, QueueTable};
-use crate::sim::scheduler::{Progress, Scheduler};
-use crate::sim::shared::{DeviceCounters, Shared};
+use crate::sim::recovery::Recovery;
+use crate::sim::scheduler::{Conduct, Progress, Scheduler};
+use crate::sim::shared::{DeviceCounters, FirstError, Shared};
 use crate::thread::ThreadTable;
 
 /// Freed allocations from this size on give their memory back to the system.
@@ -35,6 +38,9 @@ const PUNCH_LEN: u64 = 64 << 10;
 const SPIN: Duration = Duration::from_micros(50);
 /// How long it sleeps while something has to be polled.
 const NAP: Duration = Duration::from_micros(50);
+
+/// How long queues, or the device, may take to start anew: longer than the largest task, and than a boot.
+pub(crate) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Which AI CPU runs the kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +67,12 @@ pub struct DeviceOptions {
     pub queue_depth: u32,
     /// How long a kernel may take. Above the 1856 s that a kernel waits for room in a full queue.
     pub launch_timeout: Duration,
+    /// How long the task at the head of a queue may wait until it runs; then the device has failed.
+    pub task_timeout: Duration,
+    /// Whether a task whose source and destination overlap in part is only logged and counted, not an error of the device.
+    pub overlap_is_warning: bool,
+    /// What goes wrong.
+    pub faults: FaultPlan,
 }
 
 impl Default for DeviceOptions {
@@ -72,6 +84,9 @@ impl Default for DeviceOptions {
             image: None,
             queue_depth: DEFAULT_DEPTH,
             launch_timeout: Duration::from_secs(1900),
+            task_timeout: Conduct::default().task_timeout,
+            overlap_is_warning: false,
+            faults: FaultPlan::default(),
         }
     }
 }
@@ -90,6 +105,8 @@ pub struct Statistics {
     pub tasks: u64,
     /// Doorbells that were rung.
     pub doorbells: u64,
+    /// Tasks whose source and destination overlapped in part, if that is no error.
+    pub overlaps: u64,
 }
 
 /// What all handles to a device share.
@@ -100,12 +117,18 @@ pub(crate) struct Inner {
     scheduler: OnceLock<JoinHandle<()>>,
     image: Option<Arc<Image>>,
     next_stream_id: AtomicU32,
+    kernel_faults: Mutex<FaultCounter>,
 }
 
 impl Inner {
     /// Numbers for `count` new streams: the first of them.
     pub(crate) fn stream_ids(&self, count: u32) -> u32 {
         self.next_stream_id.fetch_add(count, Ordering::Relaxed)
+    }
+
+    /// The fault that the plan has for the next launch on a stream.
+    pub(crate) fn kernel_fault(&self, stream_id: u32) -> Option<KernelFault> {
+        self.kernel_faults.lock().unwrap_or_else(PoisonError::into_inner).launch(stream_id)
     }
 
     /// Whether the scheduler can't answer any more.
@@ -118,7 +141,7 @@ impl Inner {
     pub(crate) fn check_alive(&self) -> Result<(), Error> {
         match self.shared.failed.get() {
             None => Ok(()),
-            Some(error) => Err(Error::AlreadyFailed(error.clone())),
+            Some(error) => Err(Error::AlreadyFailed(error)),
         }
     }
 
@@ -163,6 +186,7 @@ impl Device {
     /// No address space, no image, an AI CPU that does not start.
     pub fn open(options: DeviceOptions) -> Result<Self, Error> {
         crate::thread::check_depth(options.queue_depth)?;
+        check_faults(&options)?;
         let image = match options.cpu {
             Cpu::Qemu => Some(Arc::new(Image::open(options.image.as_deref())?)),
             Cpu::Native => None,
@@ -176,7 +200,7 @@ impl Device {
             inbox: Arc::new(Inbox::default()),
             queues: QueueTable::new(MAX_QUEUES),
             counters: DeviceCounters::default(),
-            failed: OnceLock::new(),
+            failed: FirstError::default(),
         });
         // A product that is not supported refuses its threads: no task of any format is ever queued on it.
         let soc = options.product.soc.unwrap_or(Soc::Ascend950);
@@ -185,7 +209,13 @@ impl Device {
             None => Box::new(NativeCpu::new(&shared, table, soc)),
         };
         let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;
-        let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines));
+        let conduct = Conduct {
+            faults: options.faults.clone(),
+            task_timeout: options.task_timeout,
+            overlap_is_warning: options.overlap_is_warning,
+        };
+        let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines)).with_conduct(conduct);
+        let kernel_faults = Mutex::new(FaultCounter::new(&options.faults));
         let inbox = Arc::clone(&shared.inbox);
         let thread = std::thread::Builder::new().name("stars".to_owned());
         let thread = thread.spawn(move || run(scheduler, &inbox)).map_err(Error::Spawn)?;
@@ -196,6 +226,7 @@ impl Device {
             scheduler: OnceLock::from(thread),
             image,
             next_stream_id: AtomicU32::new(1),
+            kernel_faults,
         })))
     }
 
@@ -264,13 +295,39 @@ impl Device {
         }
     }
 
+    /// Makes a device as new that has failed, or whose kernel never ends: the AI CPU starts again, queues are empty, and the
+    /// first error is forgotten. Memory and threads stay. What is outstanding ends with an error.
+    ///
+    /// # Errors
+    /// [`Error::Restart`]: always on [`Cpu::Native`], whose kernels can't be stopped from outside.
+    pub fn restart(&self) -> Result<(), Error> {
+        let (reply, answer) = sync_channel(1);
+        self.0.shared.inbox.send(Command::Recover(Recovery::Restart(reply)));
+        match answer.recv_timeout(RECOVERY_TIMEOUT) {
+            Ok(result) => result.map_err(Error::Restart),
+            Err(_) if self.0.scheduler_gone() => Err(Error::SchedulerGone),
+            Err(_) => Err(Error::Restart(format!("no answer within {RECOVERY_TIMEOUT:?}"))),
+        }
+    }
+
     /// Counts since the device was opened.
     pub fn statistics(&self) -> Statistics {
         let counters = &self.0.shared.counters;
         Statistics {
             tasks: counters.tasks.load(Ordering::Relaxed),
             doorbells: counters.doorbells.load(Ordering::Relaxed),
+            overlaps: counters.overlaps.load(Ordering::Relaxed),
         }
+    }
+}
+
+/// # Errors
+/// [`Error::UnsupportedFault`]: the AI CPU can't fail in a way that the plan asks for.
+fn check_faults(options: &DeviceOptions) -> Result<(), Error> {
+    let is_unsupported = |fault| matches!(fault, Fault::Kernel(kernel) if !kernel.runs_native());
+    match options.faults.rules.iter().find(|rule| is_unsupported(rule.fault)) {
+        Some(rule) if options.cpu == Cpu::Native => Err(Error::UnsupportedFault(rule.fault.name())),
+        _ => Ok(()),
     }
 }
 

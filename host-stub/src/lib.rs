@@ -67,4 +67,5 @@ pub use error::Error;
 pub use launch::{Kernel, Stream};
 pub use sim::LaunchStats;
 pub use sim::error::DeviceError;
+pub use sim::fault::{Fault, FaultPlan, FaultRule, FaultSpecError, KernelFault};
 pub use thread::{QueueStatistics, ThreadConfig, ThreadInfo};
