@@ -10,7 +10,7 @@ use super::symbols::{Place, Symbols};
 use crate::sim::memory::{Memory, SharedMemory};
 
 /// Functions that a message names.
-const PLACES: usize = 5;
+const PLACES: usize = 6;
 /// How the names of functions begin that a panic calls on its way to the report.
 const MACHINERY: [&str; 4] = ["core::panicking::", "__rustc::", "rust_begin_unwind", "hcomm_image::image::fault::"];
 
@@ -104,9 +104,10 @@ fn way(symbols: &Symbols, at: u64, callers: impl IntoIterator<Item = u64>) -> St
     let mut callers = callers.into_iter().peekable();
     let symbol = symbols.symbol(at);
     callers.next_if(|addr| symbol != 0 && symbols.symbol(*addr) == symbol);
+    let all = [at].into_iter().chain(callers).flat_map(|addr| symbols.places(addr));
     let mut places: Vec<Place> = Vec::new();
-    for place in [at].into_iter().chain(callers).flat_map(|addr| symbols.places(addr)) {
-        let is_machinery = MACHINERY.iter().any(|prefix| place.function.starts_with(prefix));
+    for place in all {
+        let is_machinery = MACHINERY.iter().any(|prefix| place.function.starts_with(prefix)) || place.is_library();
         // A recursion is named once.
         if !is_machinery && places.last() != Some(&place) {
             places.push(place);
@@ -114,6 +115,9 @@ fn way(symbols: &Symbols, at: u64, callers: impl IntoIterator<Item = u64>) -> St
         if places.len() == PLACES {
             break;
         }
+    }
+    if places.is_empty() {
+        places.extend(symbols.places(at).into_iter().next());
     }
     let mut text = String::new();
     for (index, place) in places.iter().enumerate() {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
+use std::path::Path;
 
 use addr2line::Context;
 use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
@@ -20,6 +21,14 @@ pub struct Place {
     /// First address of the symbol that the code belongs to, 0 if it is in none. One for a function and all that was
     /// inlined into it.
     pub symbol: u64,
+}
+
+impl Place {
+    /// Whether the code is of Rust's library or of a crate from elsewhere.
+    pub fn is_library(&self) -> bool {
+        let is_library = |file: &str| ["/rustc/", "/registry/src/"].iter().any(|part| file.contains(part));
+        self.line.as_ref().is_some_and(|(file, _)| is_library(file))
+    }
 }
 
 impl std::fmt::Display for Place {
@@ -91,9 +100,9 @@ impl<'d> Symbols<'d> {
             while let Ok(Some(frame)) = frames.next() {
                 let mut place = base.clone();
                 if let Some(Ok(name)) = frame.function.as_ref().map(|name| name.demangle()) {
-                    place.function = without_hash(&name).to_owned();
+                    place.function = plain(&name).to_owned();
                 }
-                place.line = frame.location.and_then(|location| Some((location.file?.to_owned(), location.line?)));
+                place.line = frame.location.and_then(|location| Some((short(location.file?), location.line?)));
                 places.push(place);
             }
         }
@@ -121,7 +130,23 @@ impl<'d> Symbols<'d> {
 
 fn demangled(name: &str) -> String {
     let name = addr2line::demangle_auto(name.into(), None);
-    without_hash(&name).to_owned()
+    plain(&name).to_owned()
+}
+
+/// Path of a source file: inside this workspace relative to it.
+fn short(file: &str) -> String {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("/"));
+    Path::new(file).strip_prefix(workspace).unwrap_or(Path::new(file)).display().to_string()
+}
+
+/// A path of Rust without type parameters and hash.
+fn plain(name: &str) -> &str {
+    let name = without_hash(name);
+    // A name that starts with one is that of an implementation.
+    match name.find('<') {
+        Some(at) if at > 0 => &name[..at],
+        _ => name,
+    }
 }
 
 /// A path of Rust without the hash that ends it.
@@ -150,6 +175,8 @@ mod tests {
     fn hash_is_cut_off() {
         assert_eq!(without_hash("a::b::h0123456789abcdef"), "a::b");
         assert_eq!(without_hash("a::hello"), "a::hello");
+        assert_eq!(plain("a::b<c::D>"), "a::b");
+        assert_eq!(plain("<a::B as c::D>::e"), "<a::B as c::D>::e");
     }
 
     #[test]
