@@ -280,7 +280,13 @@ fn kernel_faults_on_qemu_name_kernel_function_line_and_address_and_the_device_re
         ("data-abort", &["data abort: read at 0xdead0000, translation fault", "misbehave::exception::data_abort"][..]),
         ("undefined", &["undefined instruction", "misbehave::exception::undefined"]),
         ("stack-overflow", &["stack overflow: write at 0x40", "stack_overflow (kernel/src/misbehave.rs:"]),
-        ("panic", &["panic: a kernel that was asked to panic, at kernel/src/misbehave.rs:", "misbehave::misbehave"]),
+        (
+            "panic",
+            &[
+                "panic: a kernel that was asked to panic, at kernel/src/misbehave.rs:",
+                "in misbehave (kernel/src/misbehave.rs:",
+            ],
+        ),
     ] {
         let rig = rig(Cpu::Qemu, fault);
         let error = kernel_error(&rig);
