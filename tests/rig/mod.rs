@@ -1,4 +1,5 @@
 //! What black-box tests share: a device on either CPU, memory with guard bytes, lists of copies.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::KernelParams;

@@ -153,13 +153,15 @@ pub enum DeviceError {
         /// The limit.
         timeout: Duration,
     },
-    /// A queue was suspended before it had run everything that a launch rang. The device itself is well.
-    #[error("{queue}: suspended, {dropped} tasks were dropped")]
-    Suspended {
+    /// A queue was taken away before it had run everything that a launch rang. The device itself is well.
+    #[error("{queue}: {dropped} tasks were dropped, its thread was {reason}")]
+    Dropped {
         /// Queue.
         queue: QueueName,
         /// Tasks.
         dropped: u32,
+        /// What happened to the thread.
+        reason: &'static str,
     },
     /// A kernel returned a code.
     #[error("stream {stream_id}: kernel {kernel} returned {code} ({})", hcomm_aicpu::spec::code::name(*code as i32))]
@@ -217,7 +219,7 @@ impl DeviceError {
             Self::Task { .. }
             | Self::Doorbell { .. }
             | Self::Stalled { .. }
-            | Self::Suspended { .. }
+            | Self::Dropped { .. }
             | Self::Restarted
             | Self::Closed => RT_TS_ERROR,
             Self::KernelTimeout { .. } => RT_AICPU_TIMEOUT,

@@ -26,27 +26,33 @@ impl<M: Memory> Scheduler<M> {
     /// Queues run nothing more. What they had not run is dropped, and the launches that rang it end with an error.
     pub(super) fn suspend(&mut self, ids: &[u32]) {
         for &sq_id in ids {
-            // What was rung before counts as rung: it is part of what is dropped.
-            if let Err(error) = self.observe(sq_id) {
-                return self.bad_doorbell(sq_id, error);
+            self.drop_tasks(sq_id, "suspended");
+            if let Some(queue) = self.queue_mut(sq_id) {
+                queue.suspended = true;
+                let registers = Registers::of(&*self.shared.memory, sq_id);
+                registers.set_status(QueueStatus::SUSPENDED.with_epoch(registers.status().epoch()));
             }
-            let Some(queue) = self.queue_mut(sq_id) else { continue };
-            queue.suspended = true;
-            let (name, last_rung, depth) = (queue.config.name(), queue.last_rung, queue.config.depth);
-            let dropped =
-                if queue.rung >= queue.head { queue.rung - queue.head } else { depth - queue.head + queue.rung };
-            // An engine finishes what it has begun; that task is not dropped.
-            let (dropped, keep) = if queue.busy { (dropped - 1, 1) } else { (dropped, 0) };
-            queue.rung = (queue.head + keep) % depth;
-            let registers = Registers::of(&*self.shared.memory, sq_id);
-            registers.set_status(QueueStatus::SUSPENDED.with_epoch(registers.status().epoch()));
-            if dropped == 0 {
-                continue;
-            }
-            for stream in self.streams.values_mut() {
-                if let Some(running) = stream.running.as_mut().filter(|running| last_rung > running.since) {
-                    running.error.get_or_insert(DeviceError::Suspended { queue: name, dropped });
-                }
+        }
+    }
+
+    /// Drops what a queue has not run. An engine finishes what it has begun.
+    pub(super) fn drop_tasks(&mut self, sq_id: u32, reason: &'static str) {
+        // What was rung before counts as rung: it is part of what is dropped.
+        if let Err(error) = self.observe(sq_id) {
+            return self.bad_doorbell(sq_id, error);
+        }
+        let Some(queue) = self.queue_mut(sq_id) else { return };
+        let (name, last_rung, depth) = (queue.config.name(), queue.last_rung, queue.config.depth);
+        let pending = if queue.rung >= queue.head { queue.rung - queue.head } else { depth - queue.head + queue.rung };
+        let begun = u32::from(queue.busy);
+        queue.rung = (queue.head + begun) % depth;
+        let dropped = pending - begun;
+        if dropped == 0 {
+            return;
+        }
+        for stream in self.streams.values_mut() {
+            if let Some(running) = stream.running.as_mut().filter(|running| last_rung > running.since) {
+                running.error.get_or_insert(DeviceError::Dropped { queue: name, dropped, reason });
             }
         }
     }

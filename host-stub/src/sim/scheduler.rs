@@ -186,6 +186,7 @@ impl<M: Memory> Scheduler<M> {
             Command::AddQueue(config) => self.add_queue(config),
             Command::RemoveQueues(ids, reply) => {
                 for id in &ids {
+                    self.drop_tasks(*id, "freed");
                     if let Some(queue) = self.queue_mut(*id) {
                         queue.stopped = true;
                     }
@@ -612,7 +613,7 @@ impl<M: Memory> Scheduler<M> {
                 code: returned.code,
             })
         };
-        let error = running.error.clone().or_else(code);
+        let error = code().or_else(|| running.error.clone());
         if let Some(stream) = self.streams.get(&id) {
             stream.shared.complete(error);
         }
