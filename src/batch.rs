@@ -28,6 +28,7 @@ pub fn end() -> Result<(), Error> {
 }
 
 /// Batch state of one core.
+#[repr(C)]
 pub(crate) struct Batch {
     open: AtomicBool,
     /// Locked by its own core alone: the lock is there because a core is shared by reference.
@@ -66,14 +67,25 @@ impl Batch {
     /// Closes the batch without ringing: its tasks are dropped. Whether there was anything to close.
     pub(crate) fn discard(&self, device: &Device) -> bool {
         let was_open = self.open.swap(false, Ordering::Relaxed);
-        let mut staged = self.staged.lock();
-        let queues = core::mem::take(&mut staged.queues);
-        staged.error = None;
-        queues.iter().filter_map(|&index| device.queue(index.into())).for_each(|queue| queue.drop_staged());
+        self.take_queues(|index| device.queues()[index].drop_staged());
+        self.staged.lock().error = None;
         was_open
     }
 
+    /// Calls `with` for each queue of the list, in order, and empties it.
+    fn take_queues(&self, mut with: impl FnMut(usize)) {
+        let mut taken = 0;
+        loop {
+            // Not locked while `with` runs: it may note an error.
+            let Some(index) = self.staged.lock().queues.get(taken).copied() else { break };
+            with(index.into());
+            taken += 1;
+        }
+        self.staged.lock().queues.clear();
+    }
+
     /// Remembers that queue `index` has its first staged task.
+    #[cold]
     pub(crate) fn note(&self, index: usize) {
         let mut staged = self.staged.lock();
         let index = index as u16;
@@ -91,11 +103,10 @@ impl Batch {
     /// Rings every queue with staged tasks. Called at the end, and while one ring is full: what the others hold may be what
     /// the full one waits for.
     pub(crate) fn ring_staged<P: Port>(&self, port: &P, device: &Device) {
-        let queues = core::mem::take(&mut self.staged.lock().queues);
-        for queue in queues.iter().filter_map(|&index| device.queue(index.into())) {
-            if let Err(error) = queue.ring_staged(port) {
+        self.take_queues(|index| {
+            if let Err(error) = device.queues()[index].ring_staged(port) {
                 self.note_error(error);
             }
-        }
+        });
     }
 }

@@ -10,10 +10,11 @@ use embedded_hal::delay::DelayNs;
 use crate::device::Core;
 use crate::encode::Task;
 use crate::error::{Error, QueueFull};
-use crate::port::{Port, QueueId};
+use crate::port::{Port, QueueId, with_core};
 use crate::spec::queue::{MIN_DEPTH, QueueStatus};
 use crate::spec::soc::Soc;
 use crate::spec::stars910::{Stamp, flip_place_holder};
+use crate::spec::thread::ThreadHandle;
 use crate::spec::{DeviceAddr, SQE_SIZE, Sqe};
 use crate::sync::{Mutex, const_fn, fence};
 use crate::task_id::{Flip, FlippingId, HeldBlock, IdDraw, IdRange};
@@ -65,10 +66,11 @@ impl Tasks for One {
 
 /// A ring as the descriptor of its thread gives it.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Ring {
     base: DeviceAddr,
-    depth: u32,
     queue: QueueId,
+    depth: u32,
     /// Low 16 bits of the stream's number: as much as a descriptor holds.
     stream_id: u16,
 }
@@ -112,30 +114,32 @@ struct Ids {
     flipping: FlippingId,
 }
 
-/// The device's own state of one queue.
+/// The device's own state of one queue. What a call reads together lies together.
+#[repr(C)]
 struct State {
-    /// Life of the thread that everything below belongs to; 0 = of none yet.
-    generation: u16,
-    /// Status word that lets a call go on without a closer look.
-    enabled: QueueStatus,
+    /// Handle of the thread that everything below belongs to; 0 = of none yet. It was found good, and for as long as the
+    /// status word is `enabled`, it still is: each life of a slot has status words of its own.
+    handle: ThreadHandle,
     ring: Ring,
     /// Head as last read. The device may be further on.
     head: u32,
-    /// One past the last entry that the device may run.
-    rung: u32,
     /// One past the last entry that is written: from `rung` up to here tasks are staged.
     tail: u32,
+    /// One past the last entry that the device may run.
+    rung: u32,
+    /// Status word that lets a call go on without a closer look.
+    enabled: QueueStatus,
     ids: Ids,
 }
 
 impl State {
     const NONE: Self = Self {
-        generation: 0,
-        enabled: QueueStatus::FREE,
+        handle: ThreadHandle(0),
         ring: Ring { base: DeviceAddr(0), depth: 0, queue: QueueId { sq_id: 0, regs: 0 }, stream_id: 0 },
         head: 0,
-        rung: 0,
         tail: 0,
+        rung: 0,
+        enabled: QueueStatus::FREE,
         ids: Ids { range: IdRange::EMPTY, flipping: FlippingId::FIRST },
     };
 
@@ -205,7 +209,8 @@ impl State {
     }
 }
 
-/// One entry of the device-private table of queues; entry *n* belongs to slot *n* of the thread table.
+/// One entry of the device-private table of queues; each slot of the thread table has its own.
+#[repr(align(128))]
 pub(crate) struct QueueSlot {
     state: Mutex<State>,
     held: HeldBlock,
@@ -237,15 +242,82 @@ impl QueueSlot {
     }
 }
 
+/// What [`submit_one`] did.
+#[derive(Clone, Copy)]
+pub(crate) enum Short {
+    /// It queued the task.
+    Queued,
+    /// It staged the task, the first of its queue in this batch: [`Short::or_else`] tells the batch.
+    First,
+    /// The doorbell was refused; nothing has changed.
+    Refused {
+        /// The queue.
+        sq_id: u32,
+    },
+    /// Nothing: something needs a closer look.
+    NotTaken,
+}
+
+impl Short {
+    /// Ends a call: `long` does the whole of it, unless the short way has.
+    #[inline]
+    pub(crate) fn or_else(self, handle: ThreadHandle, long: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        match self {
+            Self::Queued => Ok(()),
+            Self::First => with_core(|core| core.batch().note(core.device().queue_index(handle))).ok_or(Error::NoCore),
+            Self::Refused { sq_id } => Err(Error::DoorbellRefused { sq_id }),
+            Self::NotTaken => long(),
+        }
+    }
+}
+
+/// The short way for one task: takes it only if the queue is known to be `handle`'s, enabled, and to have room. Queues
+/// exactly what [`submit`] would.
+#[inline(always)]
+pub(crate) fn submit_one<P: Port>(port: &P, core: &Core<'_>, handle: ThreadHandle, task: Task) -> Short {
+    let slot = core.device().queue_of(handle);
+    let mut state = slot.state.lock();
+    if handle.0 == 0 || state.handle != handle || port.status(state.ring.queue) != state.enabled {
+        return Short::NotTaken;
+    }
+    let tail = state.tail;
+    let next = state.ring.after(tail);
+    if next == state.head {
+        return Short::NotTaken;
+    }
+    // Only queues of an Ascend950 draw from a range.
+    let Some((task_id, range)) = state.ids.range.split_first() else { return Short::NotTaken };
+    let (slot, sqe) = (state.ring.slot(tail), task.for_950(task_id));
+    if core.batch().is_open() {
+        // SAFETY: as in `write`; the entry at the tail is free, since the one after it is not the head.
+        unsafe { port.write_slot(slot, &sqe) };
+        let is_first = state.rung == tail;
+        (state.tail, state.ids.range) = (next, range);
+        if is_first {
+            return Short::First;
+        }
+    } else {
+        // SAFETY: as above.
+        unsafe { port.write_slot(slot, &sqe) };
+        // Pairs with the device's acquire load of the doorbell, as in `State::ring`.
+        port.store_barrier();
+        if port.ring(state.ring.queue, next).is_err() {
+            return Short::Refused { sq_id: state.ring.queue.sq_id };
+        }
+        (state.tail, state.rung, state.ids.range) = (next, next, range);
+    }
+    Short::Queued
+}
+
 /// Queues `tasks` on the queue of `thread`: all in one group, or in as few as it takes when the ring is smaller than that.
 /// In a batch they are staged; otherwise each group is rung for.
 ///
 /// # Errors
 /// [`Error::Suspended`], [`Error::QueueFull`], [`Error::DoorbellRefused`] in this order; [`Error::BadHandle`] when the thread
 /// has been freed; [`Error::BadQueue`] when the device reports what can't be. The group that was refused left no trace.
-#[inline]
+#[cold]
 pub(crate) fn submit<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, mut tasks: impl Tasks) -> Result<(), Error> {
-    let slot = core.device().queue(thread.index()).ok_or(Error::BadHandle(thread.handle()))?;
+    let slot = core.device().queue_of(thread.handle());
     let soc = core.device().soc();
     let mut wait = None;
     let mut flows = false;
@@ -294,7 +366,7 @@ fn enter<P: Port>(
     slot: &QueueSlot,
     state: &mut State,
 ) -> Result<bool, Error> {
-    if state.generation == thread.generation() && port.status(state.ring.queue) == state.enabled {
+    if state.handle == thread.handle() && port.status(state.ring.queue) == state.enabled {
         return Ok(false);
     }
     enter_anew(port, core, thread, slot, state)
@@ -308,7 +380,7 @@ fn enter_anew<P: Port>(
     slot: &QueueSlot,
     state: &mut State,
 ) -> Result<bool, Error> {
-    if state.generation != thread.generation() {
+    if state.handle != thread.handle() {
         let ring = thread.ring()?;
         if state.has_staged() {
             core.batch().note_error(Error::BadHandle(thread.handle()));
@@ -317,7 +389,7 @@ fn enter_anew<P: Port>(
         slot.held.clear();
         let status = port.status(ring.queue);
         state.restart(port, status)?;
-        state.generation = thread.generation();
+        state.handle = thread.handle();
     }
     let sq_id = state.ring.queue.sq_id;
     let status = port.status(state.ring.queue);
@@ -340,7 +412,7 @@ fn enter_anew<P: Port>(
 /// # Errors
 /// [`Error::QueueFull`] with no entry wanted when that takes longer than `timeout_us` (`None` = for ever), and as [`submit`].
 pub(crate) fn drain<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, timeout_us: Option<u64>) -> Result<(), Error> {
-    let slot = core.device().queue(thread.index()).ok_or(Error::BadHandle(thread.handle()))?;
+    let slot = core.device().queue_of(thread.handle());
     let mut wait = Wait::new(port, timeout_us);
     loop {
         let mut state = slot.state.lock();
@@ -384,7 +456,7 @@ fn publish<P: Port>(
     }
     if core.batch().is_open() {
         if state.rung == before.0 {
-            core.batch().note(thread.index());
+            core.batch().note(core.device().queue_index(thread.handle()));
         }
     } else if let Err(error) = state.ring(port) {
         draw.undo();
@@ -531,12 +603,12 @@ mod tests {
                 for task in 0..depth - 1 {
                     assert_eq!(rig.submit(1, 1), Ok(()), "depth {depth}, head {head}, task {task}");
                 }
-                let before = (rig.port.slots(), rig.device.queue(2).unwrap().state.lock().ids);
+                let before = (rig.port.slots(), rig.device.queue_of(rig.thread.handle()).state.lock().ids);
                 rig.port.expect_delays(&[1000]);
                 let tail = (head + depth - 1) % depth;
                 let full = QueueFull { sq_id: 9, head, tail, wanted: 1, queued_len: 0, timeout_us: 1 };
                 assert_eq!(rig.submit(1, 1), Err(full.into()), "depth {depth}, head {head}");
-                assert_eq!((rig.port.slots(), rig.device.queue(2).unwrap().state.lock().ids), before);
+                assert_eq!((rig.port.slots(), rig.device.queue_of(rig.thread.handle()).state.lock().ids), before);
                 // The ring is as it was: once the device has run one entry, the next call takes exactly its slot.
                 rig.port.speed.set(1);
                 rig.port.take_calls();

@@ -35,7 +35,6 @@ fn case_56_each_launch_owns_its_parameters() {
             rig.stream.launch(&kernel, &params).unwrap();
             end += len as usize;
         }
-        params.len = 0;
         rig.stream.synchronize().unwrap();
         let expected = [&pattern(100, 1)[..end], &vec![0; 100 - end]].concat();
         assert_eq!(rig.read(&dst), expected);

@@ -190,9 +190,6 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
     let refuse_at = inner.options.faults.refused_doorbell(name).unwrap_or(0);
     entry.rings.store(0, Ordering::Relaxed);
     entry.refuse_at.store(refuse_at, Ordering::Relaxed);
-    // A doorbell that is a store can't be refused: the queue says so before.
-    let refuses = refuse_at == 1 && inner.options.cpu == Cpu::Qemu;
-    registers.set_status(if refuses { QueueStatus::REFUSING } else { QueueStatus::ENABLED });
     if thread.notify_count != 0 {
         let first = table.next_notify_id.fetch_add(thread.notify_count, Ordering::Relaxed);
         let ids: Vec<u32> = (first..).take(thread.notify_count as usize).collect();
@@ -200,6 +197,11 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
     }
     let generation = &mut table.generations[thread.slot as usize];
     *generation = generation.checked_add(1).unwrap_or(1);
+    registers.enable(*generation);
+    // A doorbell that is a store can't be refused: the queue says so before.
+    if refuse_at == 1 && inner.options.cpu == Cpu::Qemu {
+        registers.set_state(QueueStatus::REFUSING);
+    }
     let tag = DescriptorTag::live(*generation);
     let descriptor = ThreadDescriptor {
         tag,
@@ -230,7 +232,7 @@ pub(crate) fn release(inner: &Inner, handles: &[ThreadHandle]) {
         let slot = ((handle.addr().0 - table.base.0) / DESCRIPTOR_SIZE) as u32;
         let Some(thread) = table.live.remove(&slot) else { continue };
         clear_tag(memory, handle.addr());
-        Registers::of(memory, slot).set_status(QueueStatus::FREE);
+        Registers::of(memory, slot).set_state(QueueStatus::FREE);
         shared.queues.get(slot).expect("as many queues as thread slots").depth.store(0, Ordering::Release);
         released.push(thread);
     }

@@ -86,7 +86,8 @@ pub fn running_text(memory: &SharedMemory, pc: u64, mut fp: u64, symbols: &Symbo
     let mut callers = Vec::new();
     // A frame is {frame pointer of the caller, return address}; it counts only on the stack and above the last one.
     let mut floor = stack.start;
-    while callers.len() < BACKTRACE_LEN && fp % 16 == 0 && (floor..stack.end.saturating_sub(15)).contains(&fp) {
+    while callers.len() < BACKTRACE_LEN && fp.is_multiple_of(16) && (floor..stack.end.saturating_sub(15)).contains(&fp)
+    {
         let word = |addr| memory.word64(addr).load(Ordering::Relaxed);
         let (next, addr) = (word(fp), word(fp + 8));
         if addr == 0 {

@@ -15,6 +15,9 @@ use super::memory::Memory;
 pub const MAX_QUEUES: u32 = MAX_THREADS as u32;
 const _: () = assert!(MAX_QUEUES as u64 * SQ_REGS_STRIDE <= QUEUE_REGS_SIZE);
 
+/// Bits of a status word's epoch that count the resets of one life; those above are its generation.
+const RESET_BITS: u32 = 8;
+
 /// What a queue is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
@@ -90,8 +93,24 @@ impl<'m, M: Memory> Registers<'m, M> {
         QueueStatus(self.memory.word32(self.phys + STATUS_OFFSET as u64).load(Ordering::Acquire))
     }
 
-    /// Tells the device what the queue may do.
-    pub fn set_status(&self, status: QueueStatus) {
+    /// Begins a life of the queue: it is enabled, with status words that no earlier life had.
+    pub fn enable(&self, generation: u16) {
+        self.store_status(QueueStatus::ENABLED.with_epoch(u32::from(generation) << RESET_BITS));
+    }
+
+    /// Tells the device what the queue may do from now on.
+    pub fn set_state(&self, state: QueueStatus) {
+        self.store_status(state.with_epoch(self.status().epoch()));
+    }
+
+    /// Tells the device that head and tail start anew, and enables the queue.
+    pub fn reset_epoch(&self) {
+        let (life, resets) = (self.status().epoch() >> RESET_BITS, self.status().epoch().wrapping_add(1));
+        let epoch = life << RESET_BITS | resets & ((1 << RESET_BITS) - 1);
+        self.store_status(QueueStatus::ENABLED.with_epoch(epoch));
+    }
+
+    fn store_status(&self, status: QueueStatus) {
         self.memory.word32(self.phys + STATUS_OFFSET as u64).store(status.0, Ordering::Release);
     }
 }

@@ -29,8 +29,7 @@ impl<M: Memory> Scheduler<M> {
             self.drop_tasks(sq_id, "suspended");
             if let Some(queue) = self.queue_mut(sq_id) {
                 queue.suspended = true;
-                let registers = Registers::of(&*self.shared.memory, sq_id);
-                registers.set_status(QueueStatus::SUSPENDED.with_epoch(registers.status().epoch()));
+                Registers::of(&*self.shared.memory, sq_id).set_state(QueueStatus::SUSPENDED);
             }
         }
     }
@@ -100,12 +99,11 @@ impl<M: Memory> Scheduler<M> {
         (queue.stopped, queue.suspended) = (false, false);
         queue.hold = Hold::default();
         let registers = Registers::of(&*self.shared.memory, sq_id);
-        let epoch = registers.status().epoch().wrapping_add(1);
         registers.reset();
         if let Some(entry) = self.shared.queues.get(sq_id) {
             entry.refuse_at.store(0, Ordering::Relaxed);
         }
-        registers.set_status(QueueStatus::ENABLED.with_epoch(epoch));
+        registers.reset_epoch();
     }
 
     fn kernel_runs(&self) -> bool {

@@ -365,8 +365,7 @@ impl<M: Memory> Scheduler<M> {
                 // A doorbell that is a store can't be refused: the queue says so before.
                 let refuse_at = entry.refuse_at.load(Ordering::Relaxed);
                 if self.cpu.is_polled() && refuse_at != 0 && seen + 1 >= refuse_at {
-                    let registers = Registers::of(&*self.shared.memory, sq_id);
-                    registers.set_status(QueueStatus::REFUSING.with_epoch(registers.status().epoch()));
+                    Registers::of(&*self.shared.memory, sq_id).set_state(QueueStatus::REFUSING);
                 }
             }
         }
@@ -646,8 +645,7 @@ impl<M: Memory> Scheduler<M> {
     fn fail(&mut self, error: DeviceError) {
         let first = self.shared.failed.set(error);
         for queue in self.queues.iter().flatten() {
-            let registers = Registers::of(&*self.shared.memory, queue.config.sq_id);
-            registers.set_status(QueueStatus::REFUSING.with_epoch(registers.status().epoch()));
+            Registers::of(&*self.shared.memory, queue.config.sq_id).set_state(QueueStatus::REFUSING);
         }
         self.end_all(&first);
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hcomm_aicpu::spec::map::QUEUE_REGS_PHYS;
-use hcomm_aicpu::spec::queue::{QueueStatus, SQ_REGS_STRIDE};
+use hcomm_aicpu::spec::queue::SQ_REGS_STRIDE;
 use hcomm_kernel::KernelFn;
 
 use super::alloc::{Allocator, Kind, PAGE};
@@ -141,7 +141,7 @@ impl Rig {
         shared.inbox.send(Command::AddStream(Arc::clone(&stream)));
         shared.inbox.send(Command::AddQueue(QueueConfig { stream_id: 7, sq_id: 1, base: ring, depth }));
         shared.queues.get(1).unwrap().depth.store(depth, std::sync::atomic::Ordering::Relaxed);
-        Registers::of(&*shared.memory, 1).set_status(QueueStatus::ENABLED);
+        Registers::of(&*shared.memory, 1).enable(1);
         Self { shared, scheduler, end, stream, ring, depth, src, dst, now: Duration::ZERO }
     }
 
