@@ -3,8 +3,10 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::batch::Batch;
+use crate::fmt::warn;
 use crate::queue::QueueSlot;
 use crate::spec::DeviceAddr;
+use crate::spec::code::{HCCL_E_INTERNAL, HCCL_SUCCESS};
 use crate::spec::soc::Soc;
 #[cfg(not(loom))]
 pub(crate) use crate::spec::thread::MAX_THREADS as MAX_QUEUES;
@@ -133,6 +135,14 @@ pub struct LaunchEnd {
     pub batch_left_open: bool,
 }
 
+impl LaunchEnd {
+    /// What the launch answers for a kernel that returned `code`: that, or `HCCL_E_INTERNAL` for one that says all is well
+    /// and whose tasks were dropped.
+    pub fn answer(self, code: u32) -> u32 {
+        if self.batch_left_open && code == HCCL_SUCCESS as u32 { HCCL_E_INTERNAL as u32 } else { code }
+    }
+}
+
 impl<'d> Core<'d> {
     const_fn! {
         /// A core with the default time-outs and no batch.
@@ -176,7 +186,11 @@ impl<'d> Core<'d> {
     pub fn finish_launch(&self) -> LaunchEnd {
         self.set_sq_full_timeout_us(SQ_FULL_TIMEOUT_US);
         self.set_notify_wait_timeout_s(NOTIFY_WAIT_TIMEOUT_S);
-        LaunchEnd { batch_left_open: self.batch.discard(self.device) }
+        let batch_left_open = self.batch.discard(self.device);
+        if batch_left_open {
+            warn!("the kernel has left its batch open: what it had staged is dropped");
+        }
+        LaunchEnd { batch_left_open }
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
 
 use crate::backend::KernelEntry;
-use crate::backend::native::NativeCpu;
+use crate::backend::native::{self, NativeCpu};
 use crate::backend::qemu::QemuCpu;
 use crate::buffer::DeviceBuffer;
 use crate::error::Error;
@@ -22,6 +22,7 @@ use crate::launch::{Kernel, native_kernel};
 use crate::loader::Image;
 use crate::product::{DEFAULT_PRODUCT, Product};
 use crate::sim::alloc::{Allocator, Kind};
+use crate::sim::baton::Baton;
 use crate::sim::engine::EnginePool;
 use crate::sim::fault::{Fault, FaultCounter, FaultPlan, KernelFault};
 use crate::sim::inbox::{Command, Inbox};
@@ -30,6 +31,7 @@ use crate::sim::queue::{MAX_QUEUES, QueueTable};
 use crate::sim::recovery::Recovery;
 use crate::sim::scheduler::{Conduct, Progress, Scheduler};
 use crate::sim::shared::{DeviceCounters, FirstError, Shared};
+use crate::sim::trace::{Clock, Recorder, Trace};
 use crate::thread::ThreadTable;
 
 /// Freed allocations from this size on give their memory back to the system.
@@ -73,6 +75,15 @@ pub struct DeviceOptions {
     pub overlap_is_warning: bool,
     /// What goes wrong.
     pub faults: FaultPlan,
+    /// Deterministic mode, with this seed; for [`Cpu::Native`] alone. Kernels, scheduler, engines and host waits run one at
+    /// a time, the seed picks whose turn it is, and time is virtual: the same program and seed give the same
+    /// [trace](Device::trace). The device works only while a host thread is inside a call that waits. Calls of several host
+    /// threads come in the order that the operating system picks.
+    pub deterministic: Option<u64>,
+    /// How long, in real time, a kernel may go without a call of the device in deterministic mode before it is given up.
+    pub watchdog: Duration,
+    /// Records events also outside deterministic mode.
+    pub record: bool,
 }
 
 impl Default for DeviceOptions {
@@ -87,6 +98,9 @@ impl Default for DeviceOptions {
             task_timeout: Conduct::default().task_timeout,
             overlap_is_warning: false,
             faults: FaultPlan::default(),
+            deterministic: None,
+            watchdog: Duration::from_secs(10),
+            record: false,
         }
     }
 }
@@ -95,6 +109,11 @@ impl DeviceOptions {
     /// The defaults, with the kernels on threads of the host.
     pub fn native() -> Self {
         Self { cpu: Cpu::Native, ..Self::default() }
+    }
+
+    /// The defaults, in deterministic mode with this seed.
+    pub fn deterministic(seed: u64) -> Self {
+        Self { deterministic: Some(seed), ..Self::native() }
     }
 }
 
@@ -129,6 +148,19 @@ impl Inner {
     /// The fault that the plan has for the next launch on a stream.
     pub(crate) fn kernel_fault(&self, stream_id: u32) -> Option<KernelFault> {
         self.kernel_faults.lock().unwrap_or_else(PoisonError::into_inner).launch(stream_id)
+    }
+
+    /// Waits for an answer of the scheduler; `None`: none has come within `limit`, or never will.
+    pub(crate) fn wait_answer<T>(&self, answer: &Receiver<T>, limit: Duration) -> Option<T> {
+        let Some(baton) = &self.shared.baton else { return answer.recv_timeout(limit).ok() };
+        let host = baton.enter();
+        loop {
+            match answer.try_recv() {
+                Ok(answer) => return Some(answer),
+                Err(TryRecvError::Empty) if host.wait(None).is_ok() => {}
+                Err(_) => return None,
+            }
+        }
     }
 
     /// Whether the scheduler can't answer any more.
@@ -168,6 +200,9 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.shared.inbox.send(Command::Stop);
+        if let Some(baton) = &self.shared.baton {
+            baton.close();
+        }
         if let Some(scheduler) = self.scheduler.take() {
             // If it panicked, its message has been printed.
             let _ = scheduler.join();
@@ -187,6 +222,11 @@ impl Device {
     pub fn open(options: DeviceOptions) -> Result<Self, Error> {
         crate::thread::check_depth(options.queue_depth)?;
         check_faults(&options)?;
+        let baton = match (options.deterministic, options.cpu) {
+            (Some(_), Cpu::Qemu) => return Err(Error::DeterministicQemu),
+            (Some(seed), Cpu::Native) => Some(Arc::new(Baton::new(seed, native::CORES, options.watchdog))),
+            (None, _) => None,
+        };
         let image = match options.cpu {
             Cpu::Qemu => Some(Arc::new(Image::open(options.image.as_deref())?)),
             Cpu::Native => None,
@@ -197,10 +237,16 @@ impl Device {
         let shared = Arc::new(Shared {
             memory: Arc::clone(&memory),
             alloc: Mutex::new(alloc),
-            inbox: Arc::new(Inbox::default()),
+            inbox: Arc::new(baton.clone().map_or_else(Inbox::default, Inbox::with_baton)),
             queues: QueueTable::new(MAX_QUEUES),
             counters: DeviceCounters::default(),
             failed: FirstError::default(),
+            recorder: match &baton {
+                Some(baton) => Recorder::new(Clock::Virtual(Arc::clone(baton)), MAX_QUEUES),
+                None if options.record => Recorder::new(Clock::Real(Instant::now()), MAX_QUEUES),
+                None => Recorder::off(),
+            },
+            baton: baton.clone(),
         });
         // A product that is not supported refuses its threads: no task of any format is ever queued on it.
         let soc = options.product.soc.unwrap_or(Soc::Ascend950);
@@ -208,17 +254,26 @@ impl Device {
             Some(image) => Box::new(QemuCpu::start(&memory, image, table, soc)?),
             None => Box::new(NativeCpu::new(&shared, table, soc)),
         };
-        let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;
         let conduct = Conduct {
             faults: options.faults.clone(),
             task_timeout: options.task_timeout,
             overlap_is_warning: options.overlap_is_warning,
         };
-        let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines)).with_conduct(conduct);
         let kernel_faults = Mutex::new(FaultCounter::new(&options.faults));
-        let inbox = Arc::clone(&shared.inbox);
         let thread = std::thread::Builder::new().name("stars".to_owned());
-        let thread = thread.spawn(move || run(scheduler, &inbox)).map_err(Error::Spawn)?;
+        let thread = match (baton, options.deterministic) {
+            (Some(baton), Some(seed)) => {
+                let scheduler = Scheduler::new(Arc::clone(&shared), cpu, None).with_conduct(conduct).by_turns(seed);
+                thread.spawn(move || run_by_turns(scheduler, &baton))
+            }
+            _ => {
+                let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;
+                let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines)).with_conduct(conduct);
+                let inbox = Arc::clone(&shared.inbox);
+                thread.spawn(move || run(scheduler, &inbox))
+            }
+        };
+        let thread = thread.map_err(Error::Spawn)?;
         Ok(Self(Arc::new(Inner {
             shared,
             options,
@@ -303,11 +358,16 @@ impl Device {
     pub fn restart(&self) -> Result<(), Error> {
         let (reply, answer) = sync_channel(1);
         self.0.shared.inbox.send(Command::Recover(Recovery::Restart(reply)));
-        match answer.recv_timeout(RECOVERY_TIMEOUT) {
-            Ok(result) => result.map_err(Error::Restart),
-            Err(_) if self.0.scheduler_gone() => Err(Error::SchedulerGone),
-            Err(_) => Err(Error::Restart(format!("no answer within {RECOVERY_TIMEOUT:?}"))),
+        match self.0.wait_answer(&answer, RECOVERY_TIMEOUT) {
+            Some(result) => result.map_err(Error::Restart),
+            None if self.0.scheduler_gone() => Err(Error::SchedulerGone),
+            None => Err(Error::Restart(format!("no answer within {RECOVERY_TIMEOUT:?}"))),
         }
+    }
+
+    /// What was recorded so far: nothing, unless the device is in deterministic mode or was told to record.
+    pub fn trace(&self) -> Trace {
+        self.0.shared.recorder.trace(self.0.shared.memory.hbm_base())
     }
 
     /// Counts since the device was opened.
@@ -328,6 +388,38 @@ fn check_faults(options: &DeviceOptions) -> Result<(), Error> {
     match options.faults.rules.iter().find(|rule| is_unsupported(rule.fault)) {
         Some(rule) if options.cpu == Cpu::Native => Err(Error::UnsupportedFault(rule.fault.name())),
         _ => Ok(()),
+    }
+}
+
+/// The scheduler's thread in deterministic mode: one step a turn.
+fn run_by_turns(mut scheduler: Scheduler<SharedMemory>, baton: &Baton) {
+    let _close = CloseAtEnd(baton);
+    // A baton that is closed gives no turns, and none are needed for what is left: to stop.
+    let mut turn = baton.begin_scheduler();
+    loop {
+        let progress = scheduler.step(baton.now());
+        if progress == Progress::Stopped {
+            return;
+        }
+        if turn.is_err() {
+            // The host is about to say `Stop`.
+            std::thread::yield_now();
+            continue;
+        }
+        turn = match progress {
+            Progress::Waiting(limit) => baton.scheduler_waits(Some(limit)),
+            Progress::Idle => baton.scheduler_waits(None),
+            _ => baton.scheduler_worked(),
+        };
+    }
+}
+
+/// Whoever waits for a turn must hear of it when the scheduler ends, in whatever way.
+struct CloseAtEnd<'b>(&'b Baton);
+
+impl Drop for CloseAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

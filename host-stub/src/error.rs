@@ -53,6 +53,17 @@ pub enum Error {
         /// The limit.
         timeout: Duration,
     },
+    /// Deterministic mode: what a stream waits for can't happen any more.
+    #[error("stream {stream_id}: {outstanding} operations can never complete: nothing on the device can go on")]
+    Deadlock {
+        /// Stream.
+        stream_id: u32,
+        /// Operations that are not complete.
+        outstanding: u64,
+    },
+    /// Deterministic mode on a CPU that has none.
+    #[error("deterministic mode is for the native cpu: an emulated one picks its own order")]
+    DeterministicQemu,
     /// The simulated device itself is broken.
     #[error("the device's scheduler has ended")]
     SchedulerGone,

@@ -66,7 +66,7 @@ impl From<Error> for Failure {
         let text = error.to_string();
         match error {
             Error::Load(_) | Error::BadBuffSize(_) | Error::ZeroCclBuffer => Self::Usage(text),
-            Error::Refused(_) | Error::UnsupportedFault(_) => Self::Unsupported(text),
+            Error::Refused(_) | Error::UnsupportedFault(_) | Error::DeterministicQemu => Self::Unsupported(text),
             Error::Device(error) | Error::AlreadyFailed(error) => Self::Runtime(text, error.runtime_code()),
             _ => Self::Device(text),
         }

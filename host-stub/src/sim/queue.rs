@@ -172,6 +172,8 @@ pub struct HwQueue {
     pub count: u32,
     /// When it was rung last, in the scheduler's count of observed doorbells.
     pub last_rung: u64,
+    /// Task id of the entry that was fetched last.
+    pub task_id: u32,
     /// An engine works on the entry at `head`.
     pub busy: bool,
     /// A task of it failed: nothing runs any more.
@@ -190,7 +192,7 @@ impl HwQueue {
         let (head, rung, count, last_rung) = (0, 0, 0, 0);
         let (busy, stopped, active, suspended) = (false, false, false, false);
         let hold = Hold::default();
-        Self { config, head, rung, count, last_rung, busy, stopped, active, suspended, hold }
+        Self { config, head, rung, count, last_rung, task_id: 0, busy, stopped, active, suspended, hold }
     }
 
     /// Whether everything that was rung has been carried out.

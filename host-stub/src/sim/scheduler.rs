@@ -3,6 +3,8 @@
 //! One thread of a device owns a [`Scheduler`] and calls [`step`](Scheduler::step); everybody else sends it a [`Command`].
 #![forbid(unsafe_code)]
 
+mod turns;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -22,6 +24,7 @@ use super::queue::{HwQueue, QueueConfig, Registers};
 use super::recovery::Recovery;
 use super::shared::Shared;
 use super::stream::{KernelLaunch, Op, StreamId, StreamShared};
+use super::trace::{Origin, TaskPlace, TaskRange, What, Who};
 use crate::backend::{Cpu, CpuFault, Returned};
 
 /// Tasks of one queue that run before the next queue has its turn.
@@ -86,7 +89,9 @@ pub struct Scheduler<M: Memory> {
     pub(super) shared: Arc<Shared<M>>,
     pub(super) cpu: Box<dyn Cpu>,
     /// `None`: all copies are made by the scheduler's own thread.
-    engines: Option<EnginePool>,
+    pub(super) engines: Option<EnginePool>,
+    /// Deterministic mode.
+    turns: Option<turns::Turns>,
     pub(super) queues: Vec<Option<HwQueue>>,
     /// Queues that may have something to do.
     active: Vec<u32>,
@@ -94,6 +99,8 @@ pub struct Scheduler<M: Memory> {
     pub(super) core_busy: Vec<bool>,
     /// Doorbells observed, over all queues.
     observed: u64,
+    /// Launches that were started.
+    launches: u64,
     /// Removed queues that an engine still works on, and who waits for them.
     removals: Vec<(Vec<u32>, SyncSender<()>)>,
     /// What waits for engines and kernels.
@@ -116,11 +123,13 @@ impl<M: Memory> Scheduler<M> {
             shared,
             cpu,
             engines,
+            turns: None,
             queues: Vec::new(),
             active: Vec::new(),
             streams: BTreeMap::new(),
             core_busy,
             observed: 0,
+            launches: 0,
             removals: Vec::new(),
             recoveries: Vec::new(),
             orphans: Vec::new(),
@@ -149,8 +158,10 @@ impl<M: Memory> Scheduler<M> {
         if self.failed() {
             return if worked { Progress::Worked } else { Progress::Idle };
         }
-        worked |= self.step_queues();
-        worked |= self.step_streams(now);
+        worked |= match self.step_by_turns(now) {
+            Some(worked) => worked,
+            None => self.step_queues() | self.step_streams(now),
+        };
         if worked || self.failed() {
             return Progress::Worked;
         }
@@ -198,6 +209,7 @@ impl<M: Memory> Scheduler<M> {
                 self.suspend(&ids);
                 // Whoever asked may have stopped waiting.
                 let _ = reply.try_send(());
+                self.shared.wake_hosts();
             }
             Command::Recover(recovery) => self.recoveries.push(recovery),
             Command::AddStream(shared) => {
@@ -229,6 +241,7 @@ impl<M: Memory> Scheduler<M> {
     }
 
     fn add_queue(&mut self, config: QueueConfig) {
+        self.shared.recorder.forget_rings(config.sq_id);
         let index = config.sq_id as usize;
         if self.queues.len() <= index {
             self.queues.resize_with(index + 1, || None);
@@ -257,6 +270,7 @@ impl<M: Memory> Scheduler<M> {
             }
             // Whoever asked may have stopped waiting.
             let _ = reply.try_send(());
+            self.shared.wake_hosts();
             false
         });
         self.active.retain(|id| self.queues[*id as usize].is_some());
@@ -303,7 +317,7 @@ impl<M: Memory> Scheduler<M> {
         let mut index = 0;
         while index < self.active.len() && !self.failed() {
             let sq_id = self.active[index];
-            worked |= self.step_queue(sq_id);
+            worked |= self.step_queue(sq_id, TASKS_PER_TURN);
             if self.retire(sq_id) {
                 self.active.swap_remove(index);
             } else {
@@ -313,8 +327,8 @@ impl<M: Memory> Scheduler<M> {
         worked
     }
 
-    /// Takes the doorbell of one queue and runs some of its tasks.
-    fn step_queue(&mut self, sq_id: u32) -> bool {
+    /// Takes the doorbell of one queue and runs up to `tasks` of its tasks.
+    fn step_queue(&mut self, sq_id: u32, tasks: u32) -> bool {
         let mut worked = match self.observe(sq_id) {
             Ok(new) => new != 0,
             Err(error) => {
@@ -323,7 +337,7 @@ impl<M: Memory> Scheduler<M> {
             }
         };
         let now = self.now;
-        for _ in 0..TASKS_PER_TURN {
+        for _ in 0..tasks {
             match self.queue_mut(sq_id) {
                 Some(queue) if !queue.busy && !queue.stopped && !queue.is_empty() => {
                     if queue.hold.keeps(now) {
@@ -354,6 +368,8 @@ impl<M: Memory> Scheduler<M> {
     pub(super) fn observe(&mut self, sq_id: u32) -> Result<u32, DoorbellError> {
         let doorbell = Registers::of(&*self.shared.memory, sq_id).doorbell();
         let observed = self.observed;
+        // Who rings by a call has said so already.
+        let origin = if self.cpu.is_polled() { Some(self.only_running()) } else { None };
         let Some(queue) = self.queue_mut(sq_id) else { return Ok(0) };
         let new = queue.observe(doorbell)?;
         if new != 0 {
@@ -367,6 +383,9 @@ impl<M: Memory> Scheduler<M> {
                 if self.cpu.is_polled() && refuse_at != 0 && seen + 1 >= refuse_at {
                     Registers::of(&*self.shared.memory, sq_id).set_state(QueueStatus::REFUSING);
                 }
+            }
+            if let Some(origin) = origin {
+                self.shared.record_doorbell(sq_id, doorbell.tail(), origin);
             }
         }
         Ok(new)
@@ -397,6 +416,9 @@ impl<M: Memory> Scheduler<M> {
         let Ok(sqe) = self.shared.memory.load_sqe(addr) else {
             return self.task_failed(sq_id, 0, TaskError::Slot { addr });
         };
+        if let Some(queue) = self.queue_mut(sq_id) {
+            queue.task_id = decode::task_id(&sqe);
+        }
         if let Err(error) = self.carry_out(sq_id, &sqe) {
             self.task_failed(sq_id, decode::task_id(&sqe), error);
         }
@@ -404,6 +426,7 @@ impl<M: Memory> Scheduler<M> {
 
     fn carry_out(&mut self, sq_id: u32, sqe: &[u8; 64]) -> Result<(), TaskError> {
         let task = decode::decode(sqe)?;
+        self.record_start(sq_id, &task);
         if task.kind == TaskKind::SdmaReduce {
             return Err(TaskError::NotSupported { kind: task.kind.name(), opcode: task.opcode });
         }
@@ -416,9 +439,16 @@ impl<M: Memory> Scheduler<M> {
             self.check_overlap(sq_id, task.src, task.dst, len)?;
         }
         self.inject(sq_id, &task)?;
+        let job = CopyJob { sq_id, dst: task.dst, src: task.src, len };
+        if len != 0 && self.defer(job) {
+            if let Some(queue) = self.queue_mut(sq_id) {
+                queue.busy = true;
+            }
+            return Ok(());
+        }
         match &self.engines {
             Some(engines) if len >= INLINE_LEN => {
-                engines.submit(CopyJob { sq_id, dst: task.dst, src: task.src, len });
+                engines.submit(job);
                 if let Some(queue) = self.queue_mut(sq_id) {
                     queue.busy = true;
                 }
@@ -466,7 +496,10 @@ impl<M: Memory> Scheduler<M> {
             queue.busy = false;
             match result {
                 Ok(()) => self.task_done(sq_id),
-                Err(OutsideHbm { addr, .. }) => self.task_failed(sq_id, 0, TaskError::Slot { addr }),
+                Err(OutsideHbm { addr, .. }) => {
+                    let task_id = queue.task_id;
+                    self.task_failed(sq_id, task_id, TaskError::Slot { addr });
+                }
             }
         }
         self.finish_removals();
@@ -474,12 +507,35 @@ impl<M: Memory> Scheduler<M> {
 
     fn task_done(&mut self, sq_id: u32) {
         let Some(queue) = self.queue_mut(sq_id) else { return };
+        let task = place(queue);
         let head = queue.advance();
+        self.shared.recorder.record(Who::Sdma, || What::TaskEnded { task });
+        self.shared.recorder.record(Who::Stars, || What::HeadPublished { sq_id, head });
         Registers::of(&*self.shared.memory, sq_id).set_head(head);
         self.shared.counters.tasks.fetch_add(1, Ordering::Relaxed);
         if let Some(entry) = self.shared.queues.get(sq_id) {
             entry.tasks.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn record_start(&self, sq_id: u32, task: &Task) {
+        let recorder = &self.shared.recorder;
+        let Some(queue) = self.queues.get(sq_id as usize).and_then(Option::as_ref) else { return };
+        recorder.record(Who::Sdma, || What::TaskStarted {
+            task: place(queue),
+            kind: task.kind.name(),
+            range: TaskRange { dst: task.dst, src: task.src, len: task.len },
+            origin: recorder.origin(sq_id, queue.head),
+        });
+    }
+
+    /// The launch whose kernel runs, if it is the only one.
+    fn only_running(&self) -> Option<Origin> {
+        let mut running =
+            self.streams.values().filter_map(|stream| stream.running.as_ref()).filter(|one| one.returned.is_none());
+        let Running { launch, core, .. } = running.next()?;
+        let origin = Origin { launch: launch.number, core: *core };
+        running.next().is_none().then_some(origin)
     }
 
     fn task_failed(&mut self, sq_id: u32, task_id: u32, error: TaskError) {
@@ -528,6 +584,8 @@ impl<M: Memory> Scheduler<M> {
                 }
                 Ok(Some(returned)) => {
                     running.returned = Some(returned);
+                    let (launch, code) = (running.launch.number, returned.code);
+                    self.shared.recorder.record(Who::Core(running.core), || What::KernelReturned { launch, code });
                     self.core_busy[running.core] = false;
                     // Everything that the kernel rang is visible now: here, or as a command that the next step takes.
                     if self.cpu.is_polled() {
@@ -561,13 +619,20 @@ impl<M: Memory> Scheduler<M> {
     }
 
     /// Starts a launch on a free core; without one it stays the next operation of its stream.
-    fn start(&mut self, id: StreamId, launch: KernelLaunch, now: Duration) -> bool {
+    fn start(&mut self, id: StreamId, mut launch: KernelLaunch, now: Duration) -> bool {
         let Some(core) = self.core_busy.iter().position(|busy| !busy) else {
             if let Some(stream) = self.streams.get_mut(&id) {
                 stream.ops.push_front(Op::KernelLaunch(launch));
             }
             return false;
         };
+        self.launches += 1;
+        launch.number = self.launches;
+        self.shared.recorder.record(Who::Stars, || What::LaunchStarted {
+            origin: Origin { launch: launch.number, core },
+            stream_id: id,
+            kernel: Arc::clone(&launch.name),
+        });
         let started = self.cpu.start(core, &launch);
         self.core_busy[core] = true;
         let running = Running {
@@ -602,6 +667,8 @@ impl<M: Memory> Scheduler<M> {
     fn complete(&mut self, id: StreamId, running: &Running, returned: Returned) {
         let tasks = self.shared.counters.tasks.load(Ordering::Relaxed) - running.tasks;
         running.launch.stats.set(tasks, self.observed - running.since, returned.instructions);
+        let launch = running.launch.number;
+        self.shared.recorder.record(Who::Stars, || What::LaunchEnded { launch });
         self.free_args(&running.launch);
         let kernel = || running.launch.name.to_string();
         // A kernel that returns a code has ended in order: its launch failed, the device has not.
@@ -643,6 +710,7 @@ impl<M: Memory> Scheduler<M> {
 
     /// The device has failed: its queues refuse, and every operation ends with the first error.
     fn fail(&mut self, error: DeviceError) {
+        self.shared.recorder.record(Who::Stars, || What::Error(error.clone()));
         let first = self.shared.failed.set(error);
         for queue in self.queues.iter().flatten() {
             Registers::of(&*self.shared.memory, queue.config.sq_id).set_state(QueueStatus::REFUSING);
@@ -676,4 +744,10 @@ impl<M: Memory> Scheduler<M> {
             let _ = reply.try_send(());
         }
     }
+}
+
+/// The task at the head of a queue.
+fn place(queue: &HwQueue) -> TaskPlace {
+    let QueueConfig { stream_id, sq_id, .. } = queue.config;
+    TaskPlace { stream_id, sq_id, slot: queue.head, task_id: queue.task_id }
 }
