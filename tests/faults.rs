@@ -3,10 +3,15 @@
 
 mod rig;
 
-use std::time::Duration;
+use std::ffi::c_void;
+use std::ptr::{without_provenance, without_provenance_mut};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+use hcomm_aicpu::abi::{HcommLocalCopyOnThread, HcommThreadResAcquireTimeOut};
 use hcomm_kernel::ListedCopy;
-use host_stub::{Cpu, DeviceError, DeviceOptions, Error, Fault, FaultPlan, FaultRule, KernelFault};
+use host_stub::{Cpu, DeviceError, DeviceOptions, Error, Fault, FaultPlan, FaultRule, Kernel, KernelFault};
 use rig::{CPUS, Rig, at, pattern};
 
 fn rig(cpu: Cpu, spec: &str) -> Rig {
@@ -69,7 +74,7 @@ fn fault_of_another_stream_queue_or_task_does_not_happen() {
 #[test]
 fn slow_queue_is_slow_and_correct() {
     for cpu in CPUS {
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         let (result, arrived) = copy_some(&rig(cpu, "slow-queue:time=20ms"), 5);
         result.unwrap();
         assert_eq!(arrived, 5);
@@ -372,4 +377,65 @@ fn restart_of_a_device_that_works_ends_what_runs() {
         assert_eq!(device_error(launch.join().unwrap()), DeviceError::Restarted);
     });
     copy_some(&rig, 3).0.unwrap();
+}
+
+#[test]
+fn faults_and_suspension_go_with_deterministic_mode() {
+    for seed in 0..5 {
+        let deterministic = |options: &mut DeviceOptions| options.deterministic = Some(seed);
+        // The limit of 60 s is one of virtual time.
+        let rig = with(Cpu::Native, &["dead-queue:after=1"], deterministic);
+        let (result, arrived) = copy_some(&rig, 3);
+        let error = device_error(result);
+        assert!(arrived == 1 && error.to_string().contains("not done within 60s"), "{error}");
+        assert!(matches!(rig.device.restart(), Err(Error::Restart(_))));
+
+        let rig = with(Cpu::Native, &["slow-queue:time=2s", "doorbell:n=2"], deterministic);
+        let error = device_error(copy_some(&rig, 3).0);
+        assert!(error.to_string().ends_with("returned 16 (HCCL_E_DRV)"), "{error}");
+        rig.comm.suspend().unwrap();
+        rig.comm.resume().unwrap();
+        let (result, arrived) = copy_some(&rig, 1);
+        result.unwrap();
+        assert_eq!(arrived, 1);
+    }
+}
+
+/// Handle, destination and source of [`fills_the_ring`], and its codes.
+static FILL: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+static CODES: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+
+/// Makes four copies of one byte, with one second of patience.
+extern "C-unwind" fn fills_the_ring(_args: *const c_void) -> u32 {
+    let [thread, dst, src] = [0, 1, 2].map(|index: usize| FILL[index].load(Ordering::Relaxed));
+    assert_eq!(HcommThreadResAcquireTimeOut(1.0), 0);
+    let copy =
+        |_| HcommLocalCopyOnThread(thread, without_provenance_mut(dst as usize), without_provenance(src as usize), 1);
+    let codes: Vec<i32> = (0..4).map(copy).collect();
+    let last = codes[3];
+    *CODES.lock().unwrap() = codes;
+    last as u32
+}
+
+#[test]
+fn case_22_call_on_the_full_ring_of_a_dead_queue_answers_9_within_the_callers_limit() {
+    let rig = rig(Cpu::Native, "dead-queue");
+    let thread = rig.thread(4);
+    let (src, dst) = (rig.buffer(&[1]), rig.buffer(&[0]));
+    for (word, value) in FILL.iter().zip([thread.0, at(&dst, 0).0, at(&src, 0).0]) {
+        word.store(value, Ordering::Relaxed);
+    }
+    let started = Instant::now();
+    rig.stream.launch_bytes(&Kernel::native("fills_the_ring", fills_the_ring), &[]).unwrap();
+    while CODES.lock().unwrap().is_empty() {
+        assert!(started.elapsed() < Duration::from_secs(20), "the call does not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(started.elapsed() >= Duration::from_secs(1));
+    assert_eq!(*CODES.lock().unwrap(), [0, 0, 0, 9]);
+    // Gives up the three that are queued.
+    rig.comm.suspend().unwrap();
+    let error = device_error(rig.stream.synchronize());
+    assert!(error.to_string().ends_with("kernel fills_the_ring returned 9 (HCCL_E_TIMEOUT)"), "{error}");
+    assert_eq!(rig.read(&dst), [0]);
 }
