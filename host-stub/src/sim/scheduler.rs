@@ -215,7 +215,6 @@ impl<M: Memory> Scheduler<M> {
             }
             // Whoever asked may have stopped waiting.
             let _ = reply.try_send(());
-            self.shared.wake_hosts();
             false
         });
         self.active.retain(|id| self.queues[*id as usize].is_some());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use hcomm_aicpu::spec::map::QUEUE_REGS_PHYS;
-use hcomm_aicpu::spec::queue::{QueueStatus, SQ_REGS_STRIDE};
+use hcomm_aicpu::spec::queue::SQ_REGS_STRIDE;
 use hcomm_kernel::KernelFn;
 
 use super::alloc::{Allocator, Kind, PAGE};
