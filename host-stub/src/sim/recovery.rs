@@ -78,7 +78,6 @@ impl<M: Memory> Scheduler<M> {
                 }
             }
         }
-        self.shared.wake_hosts();
     }
 
     fn restart(&mut self) -> Result<(), String> {

@@ -209,7 +209,6 @@ impl<M: Memory> Scheduler<M> {
                 self.suspend(&ids);
                 // Whoever asked may have stopped waiting.
                 let _ = reply.try_send(());
-                self.shared.wake_hosts();
             }
             Command::Recover(recovery) => self.recoveries.push(recovery),
             Command::AddStream(shared) => {
@@ -270,7 +269,6 @@ impl<M: Memory> Scheduler<M> {
             }
             // Whoever asked may have stopped waiting.
             let _ = reply.try_send(());
-            self.shared.wake_hosts();
             false
         });
         self.active.retain(|id| self.queues[*id as usize].is_some());
