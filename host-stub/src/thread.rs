@@ -245,7 +245,6 @@ pub(crate) fn release(inner: &Inner, handles: &[ThreadHandle]) {
         return;
     }
     for thread in &released {
-        Registers::of(memory, thread.slot).reset();
         free(inner, thread);
     }
 }
