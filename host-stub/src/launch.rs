@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hcomm_aicpu::spec::params::KernelParams;
-use hcomm_kernel::KernelFn;
+use hcomm_aicpu::spec::params::{self, KernelParams, ParamsError, ParamsHeader};
+use hcomm_kernel::{KernelFn, MisbehaveParams, Misbehaviour};
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::backend::KernelEntry;
 use crate::backend::native::kernels;
@@ -14,6 +15,7 @@ use crate::error::Error;
 use crate::loader::LoadError;
 use crate::sim::alloc::Kind;
 use crate::sim::baton::{Baton, NoTurn};
+use crate::sim::fault::KernelFault;
 use crate::sim::inbox::Command;
 use crate::sim::stream::Waited;
 use crate::sim::trace::{What, Who};
@@ -63,6 +65,17 @@ pub(crate) fn native_kernel(name: &str) -> Result<Kernel, Error> {
     }
 }
 
+/// What the kernel `misbehave` does for a fault.
+fn misbehaviour(fault: KernelFault) -> Misbehaviour {
+    match fault {
+        KernelFault::DataAbort => Misbehaviour::DATA_ABORT,
+        KernelFault::Undefined => Misbehaviour::UNDEFINED,
+        KernelFault::StackOverflow => Misbehaviour::STACK_OVERFLOW,
+        KernelFault::Panic => Misbehaviour::PANIC,
+        KernelFault::Hang => Misbehaviour::HANG,
+    }
+}
+
 /// Operations that run one after the other.
 pub struct Stream {
     device: Device,
@@ -87,8 +100,10 @@ impl Stream {
     /// The launch owns a copy of the parameters in device memory, 64-byte aligned, until it has completed.
     ///
     /// # Errors
-    /// No room for the parameters, a kernel of another CPU, a failed device.
+    /// Parameters with the head of another type, no room for them, a kernel of another CPU, a failed device.
     pub fn launch<P: KernelParams>(&self, kernel: &Kernel, params: &P) -> Result<Arc<LaunchStats>, Error> {
+        let head = ParamsHeader::read_from_prefix(params.as_bytes()).map_err(|_| ParamsError::Null)?.0;
+        params::check::<P>(&head)?;
         self.launch_bytes(kernel, params.as_bytes())
     }
 
@@ -102,6 +117,19 @@ impl Stream {
         if !kernel.runs_on(inner.options.cpu) {
             return Err(Error::WrongCpu(kernel.name().to_owned()));
         }
+        match inner.kernel_fault(self.id()) {
+            Some(fault) => {
+                let name = format!("misbehave in place of {}", kernel.name());
+                let misbehave = Kernel::new(&name, self.device.load_kernel("misbehave")?.entry);
+                let params = MisbehaveParams { header: MisbehaveParams::HEADER, kind: misbehaviour(fault) };
+                self.submit(&misbehave, params.as_bytes())
+            }
+            None => self.submit(kernel, params),
+        }
+    }
+
+    fn submit(&self, kernel: &Kernel, params: &[u8]) -> Result<Arc<LaunchStats>, Error> {
+        let inner = &self.device.0;
         let args = match params.len() as u64 {
             0 => 0,
             len => {
