@@ -154,8 +154,9 @@ impl<M: Memory> Scheduler<M> {
             self.close();
             return Progress::Stopped;
         }
-        self.recover();
+        worked |= self.recover();
         if self.failed() {
+            worked |= self.end_deferred();
             return if worked { Progress::Worked } else { Progress::Idle };
         }
         worked |= match self.step_by_turns(now) {
