@@ -95,6 +95,19 @@ impl Stream {
     /// # Errors
     /// As [`launch`](Self::launch).
     pub fn launch_bytes(&self, kernel: &Kernel, params: &[u8]) -> Result<Arc<LaunchStats>, Error> {
+        self.launch_bytes_within(kernel, params, None)
+    }
+
+    /// As [`launch_bytes`](Self::launch_bytes), with a limit of the launch's own; `None`: the device's.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    pub fn launch_bytes_within(
+        &self,
+        kernel: &Kernel,
+        params: &[u8],
+        timeout: Option<Duration>,
+    ) -> Result<Arc<LaunchStats>, Error> {
         let inner = &self.device.0;
         inner.check_alive()?;
         if !kernel.runs_on(inner.options.cpu) {
@@ -113,7 +126,7 @@ impl Stream {
             name: Arc::clone(&kernel.name),
             entry: kernel.entry,
             args,
-            timeout: inner.options.launch_timeout,
+            timeout: timeout.unwrap_or(inner.options.launch_timeout),
             stats: Arc::clone(&stats),
         };
         self.shared.submit();

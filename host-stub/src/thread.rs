@@ -29,7 +29,7 @@ const REMOVE_TIMEOUT: Duration = Duration::from_secs(60);
 /// What threads are acquired with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadConfig {
-    /// Who queues their tasks. Only [`Engine::AICPU_TS`] is supported.
+    /// Who queues their tasks: [`Engine::AICPU_TS`], or [`Engine::CPU_TS`], whose handles kernels can't queue on.
     pub engine: Engine,
     /// Number of threads.
     pub count: u32,
@@ -43,6 +43,21 @@ impl ThreadConfig {
     /// `count` threads of engine AICPU_TS without notifies.
     pub fn new(count: u32) -> Self {
         Self { engine: Engine::AICPU_TS, count, notify_count: 0, depth: None }
+    }
+
+    /// # Errors
+    /// An engine that is not supported, or a number out of range.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if ![Engine::AICPU_TS, Engine::CPU_TS].contains(&self.engine) {
+            return Err(Error::UnsupportedEngine(self.engine.0));
+        }
+        if self.count == 0 || self.count as usize > MAX_THREADS {
+            return Err(Error::BadThreadCount(self.count));
+        }
+        if self.notify_count > MAX_NOTIFIES {
+            return Err(Error::BadNotifyCount(self.notify_count));
+        }
+        Ok(())
     }
 
     /// Sets the notifies of each thread.
@@ -85,6 +100,7 @@ pub(crate) fn check_depth(depth: u32) -> Result<(), Error> {
 /// One acquired thread.
 #[derive(Clone, Copy, Debug)]
 struct Acquired {
+    engine: Engine,
     slot: u32,
     stream_id: u32,
     ring: DeviceAddr,
@@ -121,15 +137,7 @@ fn table(inner: &Inner) -> MutexGuard<'_, ThreadTable> {
 /// Acquires threads: all of them, or none.
 pub(crate) fn acquire(inner: &Inner, config: &ThreadConfig) -> Result<Vec<ThreadHandle>, Error> {
     inner.check_alive()?;
-    if config.engine != Engine::AICPU_TS {
-        return Err(Error::UnsupportedEngine(config.engine.0));
-    }
-    if config.count == 0 || config.count as usize > MAX_THREADS {
-        return Err(Error::BadThreadCount(config.count));
-    }
-    if config.notify_count > MAX_NOTIFIES {
-        return Err(Error::BadNotifyCount(config.notify_count));
-    }
+    config.check()?;
     let depth = config.depth.unwrap_or(inner.options.queue_depth);
     check_depth(depth)?;
     let mut table = table(inner);
@@ -141,7 +149,7 @@ pub(crate) fn acquire(inner: &Inner, config: &ThreadConfig) -> Result<Vec<Thread
     let first_stream_id = inner.stream_ids(config.count);
     let mut acquired = Vec::new();
     for (stream_id, slot) in (first_stream_id..).zip(slots) {
-        match allocate(inner, slot, stream_id, depth, config.notify_count) {
+        match allocate(inner, slot, stream_id, depth, config) {
             Ok(thread) => acquired.push(thread),
             Err(error) => {
                 for thread in &acquired {
@@ -154,13 +162,14 @@ pub(crate) fn acquire(inner: &Inner, config: &ThreadConfig) -> Result<Vec<Thread
     acquired.into_iter().map(|thread| publish(inner, &mut table, thread)).collect()
 }
 
-fn allocate(inner: &Inner, slot: u32, stream_id: u32, depth: u32, notify_count: u32) -> Result<Acquired, Error> {
+fn allocate(inner: &Inner, slot: u32, stream_id: u32, depth: u32, config: &ThreadConfig) -> Result<Acquired, Error> {
+    let ThreadConfig { engine, notify_count, .. } = *config;
     let ring = inner.allocate(u64::from(depth) * SQE_SIZE as u64, Kind::Ring)?;
     let notify_table = match notify_count {
         0 => DeviceAddr(0),
         count => inner.allocate(u64::from(count) * 4, Kind::Notify).inspect_err(|_| inner.free_own(ring))?,
     };
-    Ok(Acquired { slot, stream_id, ring, depth, notify_table, notify_count })
+    Ok(Acquired { engine, slot, stream_id, ring, depth, notify_table, notify_count })
 }
 
 fn free(inner: &Inner, thread: &Acquired) {
@@ -193,7 +202,7 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
     let tag = DescriptorTag::live(*generation);
     let descriptor = ThreadDescriptor {
         tag,
-        engine: Engine::AICPU_TS,
+        engine: thread.engine,
         stream_id,
         sq_id,
         depth,
