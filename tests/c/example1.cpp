@@ -63,7 +63,7 @@ int main() {
     CHECK(aclrtSetDevice(0), ACL_SUCCESS);
     const int32_t code = copy();
     const char *message = aclrtGetRecentErrMsg();
-    std::printf("%s: %d\n%s\n", aclrtGetSocName(), code, message != nullptr ? message : "");
+    printf("%s: %d\n%s\n", aclrtGetSocName(), code, message != nullptr ? message : "");
     CHECK(aclrtResetDevice(0), ACL_SUCCESS);
     return 0;
 }

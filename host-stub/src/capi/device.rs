@@ -59,7 +59,7 @@ pub fn open(index: i32) -> Result<Device, CallError> {
         return Ok(open.device.clone());
     }
     let device = Device::open(options()?)?;
-    let open = OpenDevice { device: device.clone(), users: Default::default(), default_stream: None };
+    let open = OpenDevice { device: device.clone(), users: Vec::new(), default_stream: None };
     process().devices.insert(index, open);
     Ok(device)
 }
@@ -73,7 +73,10 @@ pub fn set(index: i32) -> Result<(), CallError> {
     let mut process = process();
     // Nobody but another thread's reset can have closed it in between: then there is none.
     let open = process.devices.get_mut(&index).ok_or(CallError::NoDevice)?;
-    open.users.insert(std::thread::current().id());
+    let thread = std::thread::current().id();
+    if !open.users.contains(&thread) {
+        open.users.push(thread);
+    }
     set_current_index(Some(index));
     Ok(())
 }
@@ -90,14 +93,14 @@ pub fn reset(index: i32) -> Result<(), CallError> {
     }
     let mut process = process();
     let thread = std::thread::current().id();
-    let is_user = |open: &mut OpenDevice| open.users.remove(&thread);
-    if !process.devices.get_mut(&index).is_some_and(is_user) {
-        return Err(CallError::NoDevice);
-    }
+    let users = process.devices.get_mut(&index).map(|open| &mut open.users).ok_or(CallError::NoDevice)?;
+    let place = users.iter().position(|user| *user == thread).ok_or(CallError::NoDevice)?;
+    users.remove(place);
+    let is_used = !users.is_empty();
     if current_index() == Some(index) {
         set_current_index(None);
     }
-    if !process.devices[&index].users.is_empty() {
+    if is_used {
         return Ok(());
     }
     let device = process.devices.remove(&index);

@@ -1,7 +1,7 @@
 //! Handles: numbers that name live objects of one kind, and are never used again.
 #![forbid(unsafe_code)]
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::call::CallError;
 
@@ -15,14 +15,14 @@ pub struct Handles<T> {
     kind: &'static str,
     first: u64,
     next: u64,
-    live: HashMap<u64, T>,
+    live: BTreeMap<u64, T>,
 }
 
 impl<T> Handles<T> {
     /// No objects. `number` tells the kinds apart.
     pub fn new(kind: &'static str, number: u8) -> Self {
         let first = MARK | u64::from(number) << KIND_SHIFT | 1;
-        Self { kind, first, next: first, live: HashMap::new() }
+        Self { kind, first, next: first, live: BTreeMap::new() }
     }
 
     /// Takes an object and gives its handle.
@@ -59,7 +59,8 @@ impl<T> Handles<T> {
 
     /// Removes what `is_gone` says and gives it.
     pub fn extract(&mut self, mut is_gone: impl FnMut(&T) -> bool) -> Vec<T> {
-        self.live.extract_if(|_, object| is_gone(object)).map(|(_, object)| object).collect()
+        let gone: Vec<u64> = self.live.iter().filter(|(_, object)| is_gone(object)).map(|(handle, _)| *handle).collect();
+        gone.iter().filter_map(|handle| self.live.remove(handle)).collect()
     }
 
     /// Copies of all objects.

@@ -21,18 +21,13 @@ type HcommReduceOp = c_int;
 fn dispatch(
     function: &'static str,
     kernel: impl FnOnce() -> i32,
-    host: impl FnOnce(&'static str) -> Result<(), CallError>,
+    host: impl FnOnce() -> Result<(), CallError>,
 ) -> i32 {
-    if in_kernel() { kernel() } else { hccl(function, || host(function)) }
+    if in_kernel() { kernel() } else { hccl(function, host) }
 }
 
 /// What the host answers to a function that moves data: the checks of the device, then the product's rule.
-fn host_data(
-    function: &'static str,
-    thread: u64,
-    dst: *const c_void,
-    src: *const c_void,
-) -> Result<(), CallError> {
+fn host_data(thread: u64, dst: *const c_void, src: *const c_void) -> Result<(), CallError> {
     if dst.is_null() {
         return Err(CallError::Null("dst"));
     }
@@ -44,11 +39,11 @@ fn host_data(
     }
     let found = process().threads.get(&thread).copied();
     let entry = found.ok_or(CallError::NoHandle { kind: "live thread of this process", handle: thread })?;
-    support::host_data(function, entry.engine)
+    support::host_data(entry.engine)
 }
 
-fn in_kernels_only(function: &'static str) -> Result<(), CallError> {
-    Err(CallError::NotSupported(format!("{function} by the host: it is supported in kernels only")))
+fn in_kernels_only() -> Result<(), CallError> {
+    Err(CallError::NotSupported("called by the host: it is supported in kernels only".to_owned()))
 }
 
 /// Queues a copy of `len` bytes of device memory from `src` to `dst` on a thread, and returns; the copy runs later.
@@ -58,7 +53,7 @@ fn in_kernels_only(function: &'static str) -> Result<(), CallError> {
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommLocalCopyOnThread(thread: ThreadHandle, dst: *mut c_void, src: *const c_void, len: u64) -> i32 {
     let kernel = || abi::HcommLocalCopyOnThread(thread, dst, src, len);
-    dispatch("HcommLocalCopyOnThread", kernel, |function| host_data(function, thread, dst, src))
+    dispatch("HcommLocalCopyOnThread", kernel, || host_data(thread, dst, src))
 }
 
 /// Queues `dst[i] = dst[i] op src[i]` for `count` elements on a thread.
@@ -72,7 +67,7 @@ pub extern "C" fn HcommLocalReduceOnThread(
     reduce_op: HcommReduceOp,
 ) -> i32 {
     let kernel = || abi::HcommLocalReduceOnThread(thread, dst, src, count, data_type, reduce_op);
-    dispatch("HcommLocalReduceOnThread", kernel, |function| host_data(function, thread, dst, src))
+    dispatch("HcommLocalReduceOnThread", kernel, || host_data(thread, dst, src))
 }
 
 /// Queues a task on `thread` that sets notify `dstNotifyIdx` of `dstThread`.

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
@@ -23,7 +23,7 @@ pub struct OpenDevice {
     /// The device.
     pub device: Device,
     /// Threads that have set it and not reset it.
-    pub users: HashSet<ThreadId>,
+    pub users: Vec<ThreadId>,
     /// Handle of the stream that the null handle means.
     pub default_stream: Option<u64>,
 }
@@ -54,11 +54,11 @@ pub struct Process {
     /// `HcclComm`.
     pub comms: Handles<Arc<CommEntry>>,
     /// `ThreadHandle` as the device has it.
-    pub threads: HashMap<u64, ThreadEntry>,
+    pub threads: BTreeMap<u64, ThreadEntry>,
     /// Memory of `aclrtMallocHost`, by address.
-    pub host_memory: HashMap<usize, HostBlock>,
+    pub host_memory: BTreeMap<usize, HostBlock>,
     /// Numbers of root infos that have been given out and not used.
-    pub root_infos: HashSet<u64>,
+    pub root_infos: BTreeSet<u64>,
     /// Number of the next root info, and of the next communicator.
     pub next_id: u64,
 }
@@ -72,9 +72,9 @@ static PROCESS: LazyLock<Mutex<Process>> = LazyLock::new(|| {
         args: Handles::new("arguments handle", 4),
         launched: VecDeque::new(),
         comms: Handles::new("communicator", 5),
-        threads: HashMap::new(),
-        host_memory: HashMap::new(),
-        root_infos: HashSet::new(),
+        threads: BTreeMap::new(),
+        host_memory: BTreeMap::new(),
+        root_infos: BTreeSet::new(),
         next_id: 1,
     })
 });

@@ -65,16 +65,16 @@ fn engine(number: i32) -> Result<Engine, CallError> {
     }
 }
 
-/// Whether the host may move data on a thread of `engine` by `function`.
+/// Whether the host may queue a copy or a reduction on a thread of `engine`.
 ///
 /// # Errors
 /// On Atlas 350, always: data moves on AICPU_TS threads only, and only in kernels.
-pub fn host_data(function: &str, engine: Engine) -> Result<(), CallError> {
+pub fn host_data(engine: Engine) -> Result<(), CallError> {
     let which = match engine {
         Engine::CPU_TS => "a CPU_TS",
         _ => "an AICPU_TS",
     };
     Err(CallError::NotSupported(format!(
-        "{function} on {which} thread by the host: Atlas 350 supports it on AICPU_TS threads on the device side only"
+        "called by the host on {which} thread: Atlas 350 supports it on AICPU_TS threads on the device side only"
     )))
 }
