@@ -62,7 +62,9 @@ device() {
     cargo rustc --locked -p hcomm-aicpu --lib --crate-type staticlib --features c-abi,panic-handler --release \
         ${flags[@]+"${flags[@]}"} -- -C panic=abort
     one_object "$folder/libhcomm_aicpu.a" "$work/hcomm_aicpu.o" "$work/names" $ld $objcopy \
-        --remove-section=.eh_frame --remove-section=.gcc_except_table --strip-unneeded
+        --remove-section=.eh_frame --remove-section=.gcc_except_table
+    # What only those tables asked for.
+    $objcopy --strip-unneeded "$work/hcomm_aicpu.o"
     rm -f "$work/libhcomm_aicpu.a"
     $ar rcs "$work/libhcomm_aicpu.a" "$work/hcomm_aicpu.o"
     mv "$work/libhcomm_aicpu.a" "$dir/"

@@ -62,7 +62,7 @@ static void *run(void *argument) {
         CHECK(aclrtSynchronizeStream(stream), ACL_SUCCESS);
         CHECK(aclrtMemcpy(found, LEN, param.cclBuf, LEN, ACL_MEMCPY_DEVICE_TO_HOST), ACL_SUCCESS);
         CHECK(memcmp(found, bytes, LEN), 0);
-        /* By then everything that is kept of old launches is there. */
+        /* By then everything that is kept of old launches is there, and the ring has been round once. */
         if (i == work->launches / 3) {
             early = resident();
         }

@@ -1,5 +1,8 @@
 //! Types and numbers of `include/acl/acl_base.h`, which is generated from this file.
-#![expect(dead_code, reason = "types that only the header needs: an enum of C may hold any number, so none is one here")]
+#![expect(
+    dead_code,
+    reason = "types that only the header needs: an enum of C may hold any number, so none is one here"
+)]
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;

@@ -90,11 +90,7 @@ pub extern "C" fn aclrtSynchronizeStreamWithTimeout(stream: aclrtStream, timeout
 
 /// Allocates `size` bytes of device memory.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn aclrtMalloc(
-    dev_ptr: *mut *mut c_void,
-    size: usize,
-    policy: aclrtMemMallocPolicy,
-) -> aclError {
+pub unsafe extern "C" fn aclrtMalloc(dev_ptr: *mut *mut c_void, size: usize, policy: aclrtMemMallocPolicy) -> aclError {
     acl("aclrtMalloc", || {
         // SAFETY: see above.
         let out = unsafe { Out::new(dev_ptr, "devPtr") }?;
@@ -269,8 +265,7 @@ pub unsafe extern "C" fn aclrtLaunchKernelWithHostArgs(
     acl("aclrtLaunchKernelWithHostArgs", || {
         launch::check_place_holders(!place_holder_array.is_null(), place_holder_num)?;
         // SAFETY: see above.
-        let (timeout, bytes) =
-            unsafe { (launch::timeout(cfg)?, bytes_arg(host_args, args_size as u64, "hostArgs")?) };
+        let (timeout, bytes) = unsafe { (launch::timeout(cfg)?, bytes_arg(host_args, args_size as u64, "hostArgs")?) };
         let (function, stream) = (func_handle.addr() as u64, stream.addr() as u64);
         launch::launch_bytes(function, num_blocks, stream, timeout, bytes)
     })

@@ -163,7 +163,9 @@ pub unsafe fn mode(options: *const aclrtBinaryLoadOptions) -> Result<Mode, CallE
             }
             // When a kernel is loaded shows nowhere.
             (LAZY_LOAD, _) => mode,
-            (MAGIC, _) => return Err(CallError::NotSupported("option magic: only ai cpu kernels are loaded".to_owned())),
+            (MAGIC, _) => {
+                return Err(CallError::NotSupported("option magic: only ai cpu kernels are loaded".to_owned()));
+            }
             (other, _) => {
                 return Err(CallError::OutOfRange { what: "option", value: other.into(), must: "not an option" });
             }

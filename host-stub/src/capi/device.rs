@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::call::CallError;
-use super::process::{OpenDevice, current_index, process, set_current_index};
+use super::process::{OpenDevice, current_index, process, set_current_index, thread_number};
 use super::stderr_log;
 use crate::device::{Cpu, Device, DeviceOptions};
 use crate::sim::memory::SLOTS;
@@ -73,7 +73,7 @@ pub fn set(index: i32) -> Result<(), CallError> {
     let mut process = process();
     // Nobody but another thread's reset can have closed it in between: then there is none.
     let open = process.devices.get_mut(&index).ok_or(CallError::NoDevice)?;
-    let thread = std::thread::current().id();
+    let thread = thread_number();
     if !open.users.contains(&thread) {
         open.users.push(thread);
     }
@@ -92,7 +92,7 @@ pub fn reset(index: i32) -> Result<(), CallError> {
         return Err(CallError::NoSuchDevice { index, count });
     }
     let mut process = process();
-    let thread = std::thread::current().id();
+    let thread = thread_number();
     let users = process.devices.get_mut(&index).map(|open| &mut open.users).ok_or(CallError::NoDevice)?;
     let place = users.iter().position(|user| *user == thread).ok_or(CallError::NoDevice)?;
     users.remove(place);

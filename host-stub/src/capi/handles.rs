@@ -59,7 +59,8 @@ impl<T> Handles<T> {
 
     /// Removes what `is_gone` says and gives it.
     pub fn extract(&mut self, mut is_gone: impl FnMut(&T) -> bool) -> Vec<T> {
-        let gone: Vec<u64> = self.live.iter().filter(|(_, object)| is_gone(object)).map(|(handle, _)| *handle).collect();
+        let gone: Vec<u64> =
+            self.live.iter().filter(|(_, object)| is_gone(object)).map(|(handle, _)| *handle).collect();
         gone.iter().filter_map(|handle| self.live.remove(handle)).collect()
     }
 

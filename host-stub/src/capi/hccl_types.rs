@@ -1,5 +1,8 @@
 //! Types of `include/hccl/hccl_types.h`, which is generated from this file.
-#![expect(dead_code, reason = "an enum of C may hold any number: the types are for the header, results are numbers here")]
+#![expect(
+    dead_code,
+    reason = "an enum of C may hold any number: the types are for the header, results are numbers here"
+)]
 
 use std::ffi::c_void;
 

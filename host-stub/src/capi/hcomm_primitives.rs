@@ -18,11 +18,7 @@ type HcommDataType = c_int;
 type HcommReduceOp = c_int;
 
 /// Calls the device crate in a kernel, and `host` elsewhere.
-fn dispatch(
-    function: &'static str,
-    kernel: impl FnOnce() -> i32,
-    host: impl FnOnce() -> Result<(), CallError>,
-) -> i32 {
+fn dispatch(function: &'static str, kernel: impl FnOnce() -> i32, host: impl FnOnce() -> Result<(), CallError>) -> i32 {
     if in_kernel() { kernel() } else { hccl(function, host) }
 }
 

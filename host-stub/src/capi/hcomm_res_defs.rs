@@ -1,5 +1,8 @@
 //! Types of `include/hcomm/hcomm_res_defs.h`, which is generated from this file.
-#![expect(dead_code, reason = "an enum of C may hold any number: the types are for the header, arguments are numbers here")]
+#![expect(
+    dead_code,
+    reason = "an enum of C may hold any number: the types are for the header, arguments are numbers here"
+)]
 
 use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 use hcomm_aicpu::spec::thread::Engine;

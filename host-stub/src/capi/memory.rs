@@ -71,9 +71,7 @@ fn check_attribute(attribute: aclrtMallocAttribute) -> Result<(), CallError> {
         },
         ACL_RT_MEM_ATTR_VA_FLAG if flag == 0 => Ok(()),
         ACL_RT_MEM_ATTR_VA_FLAG => Err(CallError::NotSupported(format!("address flag {flag}"))),
-        other => {
-            Err(CallError::OutOfRange { what: "cfg->attrs->attr", value: other.into(), must: "not an attribute" })
-        }
+        other => Err(CallError::OutOfRange { what: "cfg->attrs->attr", value: other.into(), must: "not an attribute" }),
     }
 }
 
@@ -224,13 +222,7 @@ fn check_host_len(count: usize) -> Result<(), CallError> {
     }
 }
 
-fn copy_devices(
-    device: &Device,
-    to: DeviceAddr,
-    source: &Device,
-    from: DeviceAddr,
-    len: u64,
-) -> Result<(), CallError> {
+fn copy_devices(device: &Device, to: DeviceAddr, source: &Device, from: DeviceAddr, len: u64) -> Result<(), CallError> {
     device.check_range(to, len)?;
     source.check_range(from, len)?;
     if device.slot() == source.slot() {

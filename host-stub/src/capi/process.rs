@@ -3,8 +3,8 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::thread::ThreadId;
 
 use hcomm_aicpu::spec::map::{HBM_BASE, HBM_STRIDE};
 
@@ -22,8 +22,8 @@ use crate::sim::memory::SLOTS;
 pub struct OpenDevice {
     /// The device.
     pub device: Device,
-    /// Threads that have set it and not reset it.
-    pub users: Vec<ThreadId>,
+    /// Threads that have set it and not reset it ([`thread_number`]).
+    pub users: Vec<u64>,
     /// Handle of the stream that the null handle means.
     pub default_stream: Option<u64>,
 }
@@ -79,7 +79,11 @@ static PROCESS: LazyLock<Mutex<Process>> = LazyLock::new(|| {
     })
 });
 
+/// Number of the next thread that asks for one.
+static NEXT_THREAD: AtomicU64 = AtomicU64::new(0);
+
 thread_local! {
+    static THREAD: u64 = NEXT_THREAD.fetch_add(1, Ordering::Relaxed);
     /// Number of the device that this thread has set.
     static CURRENT_DEVICE: Cell<Option<i32>> = const { Cell::new(None) };
 }
@@ -87,6 +91,11 @@ thread_local! {
 /// The state. Held for single updates: nothing waits for a device, and nothing of one is dropped, while it is held.
 pub fn process() -> MutexGuard<'static, Process> {
     PROCESS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Number of the calling thread. Never used again by another one.
+pub fn thread_number() -> u64 {
+    THREAD.with(|number| *number)
 }
 
 /// Number of the calling thread's device, open or not.
