@@ -62,7 +62,7 @@ device() {
     cargo rustc --locked -p hcomm-aicpu --lib --crate-type staticlib --features c-abi,panic-handler --release \
         ${flags[@]+"${flags[@]}"} -- -C panic=abort
     one_object "$folder/libhcomm_aicpu.a" "$work/hcomm_aicpu.o" "$work/names" $ld $objcopy \
-        --remove-section=.eh_frame --remove-section=.gcc_except_table
+        --remove-section=.eh_frame --remove-section=.gcc_except_table --remove-section='.data.DW.ref.*'
     # What only those tables asked for.
     $objcopy --strip-unneeded "$work/hcomm_aicpu.o"
     rm -f "$work/libhcomm_aicpu.a"
