@@ -51,7 +51,7 @@ install_packages() {
 check_rust() {
     have cargo && have rustc ||
         stop "cargo is missing: install Rust $MIN_RUST or newer; type:" \
-            "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+            "sudo apt-get install -y rustup && rustup default stable"
     local version
     version=$(rustc --version | cut -d ' ' -f 2)
     if [ "$(printf '%s\n' "$MIN_RUST" "$version" | sort -V | head -n 1)" != "$MIN_RUST" ]; then

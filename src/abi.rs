@@ -2,15 +2,17 @@
 
 use core::ffi::{c_char, c_void};
 
-use crate::copy::check_addresses;
 use crate::error::Error;
 use crate::fmt::warn;
+use crate::notify::Action;
+use crate::queue::Short;
+use crate::reduce::Elements;
 use crate::spec::DeviceAddr;
 use crate::spec::code::HCCL_SUCCESS;
 use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::thread::ThreadHandle;
-use crate::thread::{Peer, Thread};
-use crate::{batch, timeout};
+use crate::thread::Thread;
+use crate::{batch, copy, notify, reduce, timeout};
 
 /// Queues a copy of `len` bytes of device memory from `src` to `dst` on the queue of `thread` and returns; the copy itself
 /// runs later. Source: interface document, `HcommLocalCopyOnThread`.
@@ -23,11 +25,17 @@ use crate::{batch, timeout};
 #[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
 #[allow(non_snake_case)]
 pub extern "C" fn HcommLocalCopyOnThread(thread: u64, dst: *mut c_void, src: *const c_void, len: u64) -> i32 {
-    let (dst, src) = (DeviceAddr::from(dst), DeviceAddr::from(src));
-    let result = check_addresses(dst, src)
-        .and_then(|()| Thread::from_handle(ThreadHandle(thread)))
-        .and_then(|thread| thread.local_copy(dst, src, len));
-    answer("HcommLocalCopyOnThread", result)
+    let (thread, dst, src) = (ThreadHandle(thread), dst.into(), src.into());
+    // Out of line and with the arguments in place: the short way needs no stack.
+    #[cold]
+    #[inline(never)]
+    fn finish(thread: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: u64, short: Short) -> i32 {
+        answer("HcommLocalCopyOnThread", short.or_else(thread, || copy::long(thread, dst, src, len)))
+    }
+    match copy::short(thread, dst, src, len) {
+        Short::Queued => HCCL_SUCCESS,
+        short => finish(thread, dst, src, len, short),
+    }
 }
 
 /// Queues `dst[i] = op(dst[i], src[i])` for `count` elements of `data_type` on the queue of `thread`. Source: device-side
@@ -48,11 +56,17 @@ pub extern "C" fn HcommLocalReduceOnThread(
     data_type: i32,
     reduce_op: i32,
 ) -> i32 {
-    let (dst, src) = (DeviceAddr::from(dst), DeviceAddr::from(src));
-    let result = check_addresses(dst, src)
-        .and_then(|()| Thread::from_handle(ThreadHandle(thread)))
-        .and_then(|thread| thread.local_reduce(dst, src, count, DataType(data_type), ReduceOp(reduce_op)));
-    answer("HcommLocalReduceOnThread", result)
+    let (thread, dst, src) = (ThreadHandle(thread), dst.into(), src.into());
+    let elements = Elements { count, data_type: DataType(data_type), op: ReduceOp(reduce_op) };
+    #[cold]
+    #[inline(never)]
+    fn finish(thread: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, elements: Elements, short: Short) -> i32 {
+        answer("HcommLocalReduceOnThread", short.or_else(thread, || reduce::long(thread, dst, src, elements)))
+    }
+    match reduce::short(thread, dst, src, elements) {
+        Short::Queued => HCCL_SUCCESS,
+        short => finish(thread, dst, src, elements, short),
+    }
 }
 
 /// Queues a task on `thread` that sets notify `dst_notify_idx` of `dst_thread`. Source: device-side interface,
@@ -64,15 +78,9 @@ pub extern "C" fn HcommLocalReduceOnThread(
 #[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
 #[allow(non_snake_case)]
 pub extern "C" fn HcommThreadNotifyRecordOnThread(thread: u64, dst_thread: u64, dst_notify_idx: u32) -> i32 {
-    let result = if dst_thread == 0 && thread != 0 {
-        Err(Error::NullThread)
-    } else {
-        Thread::from_handle(ThreadHandle(thread)).and_then(|thread| {
-            let to = Peer::from_handle(ThreadHandle(dst_thread))?;
-            thread.notify_record(to, dst_notify_idx)
-        })
-    };
-    answer("HcommThreadNotifyRecordOnThread", result)
+    let (thread, action) =
+        (ThreadHandle(thread), Action::Record { to: ThreadHandle(dst_thread), index: dst_notify_idx });
+    notify_on_thread("HcommThreadNotifyRecordOnThread", thread, action)
 }
 
 /// Queues a task on `thread` that waits for its notify `notify_idx` for up to `timeout` seconds (0 = for ever). Source:
@@ -83,8 +91,8 @@ pub extern "C" fn HcommThreadNotifyRecordOnThread(thread: u64, dst_thread: u64, 
 #[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
 #[allow(non_snake_case)]
 pub extern "C" fn HcommThreadNotifyWaitOnThread(thread: u64, notify_idx: u32, timeout: u32) -> i32 {
-    let result = Thread::from_handle(ThreadHandle(thread)).and_then(|thread| thread.notify_wait(notify_idx, timeout));
-    answer("HcommThreadNotifyWaitOnThread", result)
+    let (thread, action) = (ThreadHandle(thread), Action::Wait { index: notify_idx, timeout_s: timeout });
+    notify_on_thread("HcommThreadNotifyWaitOnThread", thread, action)
 }
 
 /// [`HcommThreadNotifyWaitOnThread`] with the limit that [`HcommSetNotifyWaitTimeOut`] has set.
@@ -163,6 +171,19 @@ pub extern "C" fn HcommThreadJoin(thread: u64, timeout: u32) -> i32 {
     let result =
         Thread::from_handle(ThreadHandle(thread)).and_then(|thread| thread.join(u64::from(timeout) * 1_000_000));
     answer("HcommThreadJoin", result)
+}
+
+#[inline]
+fn notify_on_thread(function: &'static str, thread: ThreadHandle, action: Action) -> i32 {
+    #[cold]
+    #[inline(never)]
+    fn finish(function: &'static str, thread: ThreadHandle, action: Action, short: Short) -> i32 {
+        answer(function, short.or_else(thread, || notify::long(thread, action)))
+    }
+    match notify::short(thread, action) {
+        Short::Queued => HCCL_SUCCESS,
+        short => finish(function, thread, action, short),
+    }
 }
 
 #[inline]

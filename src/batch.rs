@@ -1,6 +1,6 @@
 //! Batch mode of a core: tasks are staged in their rings, and each queue's doorbell is rung once, at the end.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use heapless::Vec;
 
@@ -27,9 +27,20 @@ pub fn end() -> Result<(), Error> {
     with_core(|core| core.batch().end(&Platform, core.device())).unwrap_or(Err(Error::NoCore))
 }
 
+/// Tells the batches of a device's cores apart: where they are in memory. Zero: none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BatchId(usize);
+
+impl BatchId {
+    /// No batch.
+    pub(crate) const NONE: Self = Self(0);
+}
+
 /// Batch state of one core.
+#[repr(C)]
 pub(crate) struct Batch {
-    open: AtomicBool,
+    /// The batch's own id while it is open, else 0.
+    open: AtomicUsize,
     /// Locked by its own core alone: the lock is there because a core is shared by reference.
     staged: Mutex<Staged>,
 }
@@ -44,36 +55,53 @@ struct Staged {
 impl Batch {
     const_fn! {
         pub(crate) fn new() -> Self {
-            Self { open: AtomicBool::new(false), staged: Mutex::new(Staged { queues: Vec::new(), error: None }) }
+            Self { open: AtomicUsize::new(BatchId::NONE.0), staged: Mutex::new(Staged { queues: Vec::new(), error: None }) }
         }
     }
 
     #[inline]
-    pub(crate) fn is_open(&self) -> bool {
-        self.open.load(Ordering::Relaxed)
+    fn id(&self) -> BatchId {
+        BatchId(core::ptr::from_ref(self).addr())
+    }
+
+    /// The batch that is open on this core.
+    #[inline]
+    pub(crate) fn current(&self) -> BatchId {
+        BatchId(self.open.load(Ordering::Relaxed))
     }
 
     pub(crate) fn start(&self) {
-        self.open.store(true, Ordering::Relaxed);
+        self.open.store(self.id().0, Ordering::Relaxed);
     }
 
     pub(crate) fn end<P: Port>(&self, port: &P, device: &Device) -> Result<(), Error> {
-        self.open.store(false, Ordering::Relaxed);
+        self.open.store(BatchId::NONE.0, Ordering::Relaxed);
         self.ring_staged(port, device);
         self.staged.lock().error.take().map_or(Ok(()), Err)
     }
 
     /// Closes the batch without ringing: its tasks are dropped. Whether there was anything to close.
     pub(crate) fn discard(&self, device: &Device) -> bool {
-        let was_open = self.open.swap(false, Ordering::Relaxed);
-        let mut staged = self.staged.lock();
-        let queues = core::mem::take(&mut staged.queues);
-        staged.error = None;
-        queues.iter().filter_map(|&index| device.queue(index.into())).for_each(|queue| queue.drop_staged());
+        let was_open = self.open.swap(BatchId::NONE.0, Ordering::Relaxed) != BatchId::NONE.0;
+        self.take_queues(|index| device.queues()[index].drop_staged(self.id()));
+        self.staged.lock().error = None;
         was_open
     }
 
+    /// Calls `with` for each queue of the list, in order, and empties it.
+    fn take_queues(&self, mut with: impl FnMut(usize)) {
+        let mut taken = 0;
+        loop {
+            // Not locked while `with` runs: it may note an error.
+            let Some(index) = self.staged.lock().queues.get(taken).copied() else { break };
+            with(index.into());
+            taken += 1;
+        }
+        self.staged.lock().queues.clear();
+    }
+
     /// Remembers that queue `index` has its first staged task.
+    #[cold]
     pub(crate) fn note(&self, index: usize) {
         let mut staged = self.staged.lock();
         let index = index as u16;
@@ -91,11 +119,10 @@ impl Batch {
     /// Rings every queue with staged tasks. Called at the end, and while one ring is full: what the others hold may be what
     /// the full one waits for.
     pub(crate) fn ring_staged<P: Port>(&self, port: &P, device: &Device) {
-        let queues = core::mem::take(&mut self.staged.lock().queues);
-        for queue in queues.iter().filter_map(|&index| device.queue(index.into())) {
-            if let Err(error) = queue.ring_staged(port) {
+        self.take_queues(|index| {
+            if let Err(error) = device.queues()[index].ring_staged(port, self.id()) {
                 self.note_error(error);
             }
-        }
+        });
     }
 }

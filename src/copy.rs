@@ -3,17 +3,38 @@
 use crate::device::Core;
 use crate::encode::Task;
 use crate::error::Error;
-use crate::port::Port;
-use crate::queue::{Tasks, submit};
+use crate::port::{Platform, Port, with_core};
+use crate::queue::{Short, Tasks, submit, submit_one};
 use crate::spec::DeviceAddr;
+use crate::spec::thread::ThreadHandle;
 use crate::thread::Thread;
 
 /// Most bytes of one task: 4 GiB - 2 MiB. The 32-bit length can't wrap, and every chunk keeps the alignment of the first.
 pub const MAX_CHUNK: u64 = (4 << 30) - (2 << 20);
 
+/// The short way, on the core that runs the caller: one task, and nothing that needs a closer look.
+#[inline]
+pub(crate) fn short(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Short {
+    // The subtraction takes a length of 0 to the others that are out of range. Below 2^63 no range of one chunk overflows.
+    let is_long = len.wrapping_sub(1) >= MAX_CHUNK;
+    if dst.is_null() || src.is_null() || is_long || (dst.0 | src.0) >> 63 != 0 {
+        return Short::NotTaken;
+    }
+    let task = Task::Sdma { src, dst, len: len as u32, opcode: 0 };
+    with_core(|core| submit_one(&Platform, core, handle, task)).unwrap_or(Short::NotTaken)
+}
+
+/// Every check in its order, on the core that runs the caller. Answers as `HcommLocalCopyOnThread`.
+#[cold]
+#[inline(never)]
+pub(crate) fn long(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
+    check_addresses(dst, src)?;
+    let thread = Thread::from_handle(handle)?;
+    with_core(|core| local_copy(&Platform, core, &thread, dst, src, len)).unwrap_or(Err(Error::NoCore))
+}
+
 /// # Errors
 /// [`Error::NullDst`], [`Error::NullSrc`].
-#[inline]
 pub(crate) fn check_addresses(dst: DeviceAddr, src: DeviceAddr) -> Result<(), Error> {
     if dst.is_null() {
         return Err(Error::NullDst);
@@ -24,8 +45,7 @@ pub(crate) fn check_addresses(dst: DeviceAddr, src: DeviceAddr) -> Result<(), Er
     Ok(())
 }
 
-/// [`Thread::local_copy`] on any port.
-#[inline]
+/// The copy on a thread that was looked up, between addresses that are not null.
 pub(crate) fn local_copy<P: Port>(
     port: &P,
     core: &Core<'_>,

@@ -3,12 +3,14 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::batch::Batch;
+use crate::fmt::warn;
 use crate::queue::QueueSlot;
 use crate::spec::DeviceAddr;
+use crate::spec::code::{HCCL_E_INTERNAL, HCCL_SUCCESS};
 use crate::spec::soc::Soc;
-use crate::spec::thread::DESCRIPTOR_SIZE;
 #[cfg(not(loom))]
 pub(crate) use crate::spec::thread::MAX_THREADS as MAX_QUEUES;
+use crate::spec::thread::{DESCRIPTOR_SIZE, ThreadHandle};
 use crate::sync::const_fn;
 use crate::task_id::IdAllocator;
 
@@ -19,12 +21,13 @@ pub(crate) const MAX_QUEUES: usize = 4;
 /// State that the cores of one device share: where the thread table is, the device's own state of each queue, task ids.
 ///
 /// Private to the device: the host never reads or writes it.
+#[repr(C)]
 pub struct Device {
+    queues: [QueueSlot; MAX_QUEUES],
     table_base: AtomicU64,
     table_len: AtomicU64,
     /// Device type of the SoC, or 0 for an Ascend950: a new device is all zero.
     soc: AtomicU32,
-    queues: [QueueSlot; MAX_QUEUES],
     ids: IdAllocator,
 }
 
@@ -33,10 +36,10 @@ impl Device {
         /// A device without threads: every handle is refused until [`set_thread_table`](Self::set_thread_table).
         pub fn new() -> Self {
             Self {
+                queues: queue_slots(),
                 table_base: AtomicU64::new(0),
                 table_len: AtomicU64::new(0),
                 soc: AtomicU32::new(0),
-                queues: queue_slots(),
                 ids: IdAllocator::new(),
             }
         }
@@ -73,10 +76,17 @@ impl Device {
         (self.table_base.load(Ordering::Relaxed), self.table_len.load(Ordering::Acquire))
     }
 
-    /// The device's own state of the queue of table slot `index`.
+    /// Index of the device's own state of the queue behind `handle`. Descriptors that lie side by side have different ones;
+    /// any number has one.
     #[inline]
-    pub(crate) fn queue(&self, index: usize) -> Option<&QueueSlot> {
-        self.queues.get(index)
+    pub(crate) fn queue_index(&self, handle: ThreadHandle) -> usize {
+        (handle.addr().0 / DESCRIPTOR_SIZE) as usize % MAX_QUEUES
+    }
+
+    /// That state.
+    #[inline]
+    pub(crate) fn queue_of(&self, handle: ThreadHandle) -> &QueueSlot {
+        &self.queues[self.queue_index(handle)]
     }
 
     pub(crate) fn queues(&self) -> &[QueueSlot] {
@@ -110,11 +120,12 @@ pub const SQ_FULL_TIMEOUT_US: u64 = 1856 * 1_000_000;
 pub const NOTIFY_WAIT_TIMEOUT_S: u32 = 1836;
 
 /// One core of a device: what calls on it share, and calls on other cores don't.
+#[repr(C)]
 pub struct Core<'d> {
     device: &'d Device,
+    batch: Batch,
     sq_full_timeout_us: AtomicU64,
     notify_wait_timeout_s: AtomicU32,
-    batch: Batch,
 }
 
 /// What a kernel left behind, see [`Core::finish_launch`].
@@ -122,6 +133,14 @@ pub struct Core<'d> {
 pub struct LaunchEnd {
     /// It had started a batch and not ended it: the staged tasks were dropped.
     pub batch_left_open: bool,
+}
+
+impl LaunchEnd {
+    /// What the launch answers for a kernel that returned `code`: that, or `HCCL_E_INTERNAL` for one that says all is well
+    /// and whose tasks were dropped.
+    pub fn answer(self, code: u32) -> u32 {
+        if self.batch_left_open && code == HCCL_SUCCESS as u32 { HCCL_E_INTERNAL as u32 } else { code }
+    }
 }
 
 impl<'d> Core<'d> {
@@ -167,7 +186,11 @@ impl<'d> Core<'d> {
     pub fn finish_launch(&self) -> LaunchEnd {
         self.set_sq_full_timeout_us(SQ_FULL_TIMEOUT_US);
         self.set_notify_wait_timeout_s(NOTIFY_WAIT_TIMEOUT_S);
-        LaunchEnd { batch_left_open: self.batch.discard(self.device) }
+        let batch_left_open = self.batch.discard(self.device);
+        if batch_left_open {
+            warn!("the kernel has left its batch open: what it had staged is dropped");
+        }
+        LaunchEnd { batch_left_open }
     }
 
     #[inline]

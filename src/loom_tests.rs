@@ -11,7 +11,7 @@ use loom::sync::atomic::{AtomicU32, Ordering, fence};
 use crate::device::{Core, Device};
 use crate::encode::Task;
 use crate::port::{DoorbellRefused, Port, QueueId};
-use crate::queue::{Tasks, submit};
+use crate::queue::{One, Short, Tasks, submit, submit_one};
 use crate::spec::queue::QueueStatus;
 use crate::spec::thread::{DescriptorTag, Engine, ThreadDescriptor, ThreadHandle};
 use crate::spec::{DeviceAddr, SQE_SIZE, Sqe};
@@ -119,8 +119,16 @@ impl Tasks for Named {
     }
 }
 
-/// Cores that each queue `tasks[n]` tasks in one call, on a ring of `depth`; what the device saw.
-fn explore(depth: usize, tasks: &'static [u64], check: fn(&[u64])) {
+/// One task, the short way if it is taken.
+fn queue_one(port: &LoomPort, core: &Core<'_>, thread: &Thread, name: u64) {
+    let task = Task::Sdma { src: DeviceAddr(name), dst: DeviceAddr(0), len: 1, opcode: 0 };
+    if !matches!(submit_one(port, core, thread.handle(), task), Short::Queued) {
+        submit(port, core, thread, One::new(task)).expect("queued");
+    }
+}
+
+/// Cores that each queue `tasks[n]` tasks, in one call or one by one, on a ring of `depth`; what the device saw.
+fn explore(depth: usize, tasks: &'static [u64], one_by_one: bool, check: fn(&[u64])) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(move || {
@@ -151,7 +159,11 @@ fn explore(depth: usize, tasks: &'static [u64], check: fn(&[u64])) {
                 loom::thread::spawn(move || {
                     let core = Core::new(&device);
                     let thread = Thread::look_up(&core, handle).expect("live handle");
-                    submit(&*port, &core, &thread, Named { name, left }).expect("queued");
+                    if one_by_one {
+                        (0..left).for_each(|_| queue_one(&port, &core, &thread, name));
+                    } else {
+                        submit(&*port, &core, &thread, Named { name, left }).expect("queued");
+                    }
                 })
             })
             .collect();
@@ -162,15 +174,31 @@ fn explore(depth: usize, tasks: &'static [u64], check: fn(&[u64])) {
 
 #[test]
 fn one_core_laps_the_ring() {
-    explore(2, &[3], |seen| assert_eq!(seen, [1, 1, 1]));
+    explore(2, &[3], false, |seen| assert_eq!(seen, [1, 1, 1]));
 }
 
 #[test]
 fn two_cores_lose_nothing() {
-    explore(3, &[1, 1], |seen| assert!(seen == [1, 2] || seen == [2, 1], "{seen:?}"));
+    explore(3, &[1, 1], false, |seen| assert!(seen == [1, 2] || seen == [2, 1], "{seen:?}"));
 }
 
 #[test]
 fn groups_of_two_cores_do_not_mix() {
-    explore(3, &[2, 1], |seen| assert!([[1, 1, 2], [2, 1, 1]].contains(&[seen[0], seen[1], seen[2]]), "{seen:?}"));
+    explore(3, &[2, 1], false, |seen| {
+        assert!([[1, 1, 2], [2, 1, 1]].contains(&[seen[0], seen[1], seen[2]]), "{seen:?}")
+    });
+}
+
+#[test]
+fn one_core_laps_the_ring_the_short_way() {
+    explore(3, &[4], true, |seen| assert_eq!(seen, [1; 4]));
+}
+
+#[test]
+fn two_cores_lose_nothing_the_short_way() {
+    explore(4, &[2, 1], true, |seen| {
+        let mut sorted = seen.to_vec();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [1, 1, 2]);
+    });
 }

@@ -3,28 +3,57 @@
 use crate::device::Core;
 use crate::encode::{NotifyId, Task};
 use crate::error::Error;
-use crate::port::Port;
-use crate::queue::{One, submit};
+use crate::port::{Platform, Port, with_core};
+use crate::queue::{One, Short, submit, submit_one};
+use crate::spec::thread::ThreadHandle;
 use crate::thread::{Peer, Thread};
 
-/// [`Thread::notify_record`](crate::Thread::notify_record) on any port.
-#[inline]
-pub(crate) fn record<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, to: &Peer, index: u32) -> Result<(), Error> {
-    let id = NotifyId::new(core.device().soc(), to.notify_id(index)?)?;
-    submit(port, core, thread, One::new(Task::NotifyRecord { id }))
+/// What is done with a notify, and with which.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Action {
+    /// Notify `index` of the thread of `to` is set.
+    Record { to: ThreadHandle, index: u32 },
+    /// Notify `index` of the thread itself is waited for.
+    Wait { index: u32, timeout_s: u32 },
 }
 
-/// [`Thread::notify_wait`](crate::Thread::notify_wait) on any port.
+impl Action {
+    /// The task on the thread of `handle`.
+    #[inline]
+    fn task(self, core: &Core<'_>, handle: ThreadHandle) -> Result<Task, Error> {
+        let id = |of, index| NotifyId::new(core.device().soc(), Peer::look_up(core, of)?.notify_id(index)?);
+        Ok(match self {
+            Self::Record { to, index } => Task::NotifyRecord { id: id(to, index)? },
+            Self::Wait { index, timeout_s } => Task::NotifyWait { id: id(handle, index)?, timeout_s },
+        })
+    }
+}
+
+/// The short way, on the core that runs the caller: nothing needs a closer look.
 #[inline]
-pub(crate) fn wait<P: Port>(
-    port: &P,
-    core: &Core<'_>,
-    thread: &Thread,
-    index: u32,
-    timeout_s: u32,
-) -> Result<(), Error> {
-    let id = NotifyId::new(core.device().soc(), thread.peer().notify_id(index)?)?;
-    submit(port, core, thread, One::new(Task::NotifyWait { id, timeout_s }))
+pub(crate) fn short(handle: ThreadHandle, action: Action) -> Short {
+    with_core(|core| match action.task(core, handle) {
+        Ok(task) => submit_one(&Platform, core, handle, task),
+        Err(_) => Short::NotTaken,
+    })
+    .unwrap_or(Short::NotTaken)
+}
+
+/// Every check in its order, on the core that runs the caller. Answers as `HcommThreadNotifyRecordOnThread` and
+/// `HcommThreadNotifyWaitOnThread`.
+#[cold]
+#[inline(never)]
+pub(crate) fn long(handle: ThreadHandle, action: Action) -> Result<(), Error> {
+    if matches!(action, Action::Record { to: ThreadHandle(0), .. }) {
+        return Err(Error::NullThread);
+    }
+    let thread = Thread::from_handle(handle)?;
+    with_core(|core| on_thread(&Platform, core, &thread, action)).unwrap_or(Err(Error::NoCore))
+}
+
+/// The task on a thread that was looked up.
+fn on_thread<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, action: Action) -> Result<(), Error> {
+    submit(port, core, thread, One::new(action.task(core, thread.handle())?))
 }
 
 #[cfg(all(test, not(loom)))]
@@ -38,8 +67,8 @@ mod tests {
         let mut port = TestPort::new(8);
         let device = port.device();
         let (thread, core) = (port.thread(&device), Core::new(&device));
-        record(&port, &core, &thread, &thread.peer(), 1).unwrap();
-        wait(&port, &core, &thread, 0, 77).unwrap();
+        on_thread(&port, &core, &thread, Action::Record { to: thread.handle(), index: 1 }).unwrap();
+        on_thread(&port, &core, &thread, Action::Wait { index: 0, timeout_s: 77 }).unwrap();
         let expected = [NotifyRecord::new(0x1_ffff).build(0), NotifyWait::new(40, 77).build(1)];
         assert_eq!(port.slots()[..3], [expected[0], expected[1], STALE]);
     }
@@ -51,8 +80,9 @@ mod tests {
         let (thread, core) = (port.thread(&device), Core::new(&device));
         for index in [3, u32::MAX] {
             let error = Error::BadNotifyIndex { index, count: 3 };
-            assert_eq!(record(&port, &core, &thread, &thread.peer(), index), Err(error));
-            assert_eq!(wait(&port, &core, &thread, index, 1), Err(error));
+            let record = Action::Record { to: thread.handle(), index };
+            assert_eq!(on_thread(&port, &core, &thread, record), Err(error));
+            assert_eq!(on_thread(&port, &core, &thread, Action::Wait { index, timeout_s: 1 }), Err(error));
             assert_eq!(error.code(), 2);
         }
         assert_eq!(port.slots(), [STALE; 8]);
@@ -64,8 +94,9 @@ mod tests {
         let device = port.device();
         let (thread, core) = (port.thread(&device), Core::new(&device));
         let error = Error::NotifyIdTooLarge { id: 0x2_0000, limit: 0x1_ffff };
-        assert_eq!(record(&port, &core, &thread, &thread.peer(), 2), Err(error));
-        assert_eq!(wait(&port, &core, &thread, 2, 1), Err(error));
+        let record = Action::Record { to: thread.handle(), index: 2 };
+        assert_eq!(on_thread(&port, &core, &thread, record), Err(error));
+        assert_eq!(on_thread(&port, &core, &thread, Action::Wait { index: 2, timeout_s: 1 }), Err(error));
         assert_eq!(port.slots(), [STALE; 8]);
     }
 }

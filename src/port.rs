@@ -82,7 +82,7 @@ unsafe extern "C" {
     safe fn hcomm_port_store_barrier();
     /// [`Port::now_us`].
     safe fn hcomm_port_now_us() -> u64;
-    /// Waits for at least `ns` nanoseconds.
+    /// Waits for at least `ns` nanoseconds. 0: the caller waits for another core of the device.
     safe fn hcomm_port_delay_ns(ns: u32);
 }
 
@@ -122,6 +122,13 @@ impl DelayNs for PlatformDelay {
     fn delay_ns(&mut self, ns: u32) {
         hcomm_port_delay_ns(ns);
     }
+}
+
+/// A core waits for another one: a delay of nothing.
+#[cfg(not(loom))]
+#[cold]
+pub(crate) fn relax() {
+    hcomm_port_delay_ns(0);
 }
 
 /// Calls `run` with the core that runs the caller; `None` outside a launch.

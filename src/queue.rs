@@ -7,13 +7,15 @@ use core::sync::atomic::Ordering;
 
 use embedded_hal::delay::DelayNs;
 
+use crate::batch::BatchId;
 use crate::device::Core;
 use crate::encode::Task;
 use crate::error::{Error, QueueFull};
-use crate::port::{Port, QueueId};
+use crate::port::{Port, QueueId, with_core};
 use crate::spec::queue::{MIN_DEPTH, QueueStatus};
 use crate::spec::soc::Soc;
 use crate::spec::stars910::{Stamp, flip_place_holder};
+use crate::spec::thread::ThreadHandle;
 use crate::spec::{DeviceAddr, SQE_SIZE, Sqe};
 use crate::sync::{Mutex, const_fn, fence};
 use crate::task_id::{Flip, FlippingId, HeldBlock, IdDraw, IdRange};
@@ -65,10 +67,11 @@ impl Tasks for One {
 
 /// A ring as the descriptor of its thread gives it.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Ring {
     base: DeviceAddr,
-    depth: u32,
     queue: QueueId,
+    depth: u32,
     /// Low 16 bits of the stream's number: as much as a descriptor holds.
     stream_id: u16,
 }
@@ -112,30 +115,35 @@ struct Ids {
     flipping: FlippingId,
 }
 
-/// The device's own state of one queue.
+/// The device's own state of one queue. What a call reads together lies together.
+#[repr(C)]
 struct State {
-    /// Life of the thread that everything below belongs to; 0 = of none yet.
-    generation: u16,
-    /// Status word that lets a call go on without a closer look.
-    enabled: QueueStatus,
+    /// Handle of the thread that everything below belongs to; 0 = of none yet. It was found good, and for as long as the
+    /// status word is `enabled`, it still is: each life of a slot has status words of its own.
+    handle: ThreadHandle,
     ring: Ring,
     /// Head as last read. The device may be further on.
     head: u32,
-    /// One past the last entry that the device may run.
-    rung: u32,
     /// One past the last entry that is written: from `rung` up to here tasks are staged.
     tail: u32,
+    /// One past the last entry that the device may run.
+    rung: u32,
+    /// Status word that lets a call go on without a closer look.
+    enabled: QueueStatus,
+    /// The batch that has staged the tasks from `rung` to `tail`, all of one core; none when there are none.
+    stager: BatchId,
     ids: Ids,
 }
 
 impl State {
     const NONE: Self = Self {
-        generation: 0,
-        enabled: QueueStatus::FREE,
+        handle: ThreadHandle(0),
         ring: Ring { base: DeviceAddr(0), depth: 0, queue: QueueId { sq_id: 0, regs: 0 }, stream_id: 0 },
         head: 0,
-        rung: 0,
         tail: 0,
+        rung: 0,
+        enabled: QueueStatus::FREE,
+        stager: BatchId::NONE,
         ids: Ids { range: IdRange::EMPTY, flipping: FlippingId::FIRST },
     };
 
@@ -169,7 +177,7 @@ impl State {
     }
 
     fn has_staged(&self) -> bool {
-        self.rung != self.tail
+        self.stager != BatchId::NONE
     }
 
     /// Makes everything up to the tail the device's.
@@ -180,15 +188,22 @@ impl State {
         if port.ring(self.ring.queue, self.tail).is_err() {
             return Err(Error::DoorbellRefused { sq_id: self.ring.queue.sq_id });
         }
-        self.rung = self.tail;
+        (self.rung, self.stager) = (self.tail, BatchId::NONE);
         Ok(())
     }
 
-    /// Rings for what a batch has staged. On a refusal it is dropped: it must not run with a later doorbell.
-    fn ring_staged<P: Port>(&mut self, port: &P) -> Result<(), Error> {
+    /// Rings for what is staged. On a refusal `batch` drops its tasks: they must not run with a later doorbell.
+    fn ring_staged<P: Port>(&mut self, port: &P, batch: BatchId) -> Result<(), Error> {
         let result = if self.has_staged() { self.ring(port) } else { Ok(()) };
-        self.tail = self.rung;
+        self.drop_staged(batch);
         result
+    }
+
+    /// Forgets what `batch` has staged, and nothing of another one.
+    fn drop_staged(&mut self, batch: BatchId) {
+        if self.stager == batch {
+            (self.tail, self.stager) = (self.rung, BatchId::NONE);
+        }
     }
 
     /// Starts anew at the head that the device reports: after a thread was acquired or its queue was reset.
@@ -199,13 +214,14 @@ impl State {
             let (value, limit) = (head.into(), depth.into());
             return Err(Error::BadQueue { sq_id: queue.sq_id, what: "head", value, limit });
         }
-        (self.head, self.rung, self.tail) = (head, head, head);
+        (self.head, self.rung, self.tail, self.stager) = (head, head, head, BatchId::NONE);
         self.enabled = QueueStatus::ENABLED.with_epoch(status.epoch());
         Ok(())
     }
 }
 
-/// One entry of the device-private table of queues; entry *n* belongs to slot *n* of the thread table.
+/// One entry of the device-private table of queues; each slot of the thread table has its own.
+#[repr(align(128))]
 pub(crate) struct QueueSlot {
     state: Mutex<State>,
     held: HeldBlock,
@@ -225,16 +241,88 @@ impl QueueSlot {
         &self.held
     }
 
-    /// Rings for the tasks that a batch has staged, if there are any.
-    pub(crate) fn ring_staged<P: Port>(&self, port: &P) -> Result<(), Error> {
-        self.state.lock().ring_staged(port)
+    /// Rings for the tasks that `batch` has staged, if there are any.
+    pub(crate) fn ring_staged<P: Port>(&self, port: &P, batch: BatchId) -> Result<(), Error> {
+        let mut state = self.state.lock();
+        if state.stager == batch { state.ring_staged(port, batch) } else { Ok(()) }
     }
 
-    /// Forgets the tasks that a batch has staged.
-    pub(crate) fn drop_staged(&self) {
-        let mut state = self.state.lock();
-        state.tail = state.rung;
+    /// Forgets the tasks that `batch` has staged.
+    pub(crate) fn drop_staged(&self, batch: BatchId) {
+        self.state.lock().drop_staged(batch);
     }
+}
+
+/// What [`submit_one`] did.
+#[derive(Clone, Copy)]
+pub(crate) enum Short {
+    /// It queued the task.
+    Queued,
+    /// It staged the task, the first of its queue in this batch: [`Short::or_else`] tells the batch.
+    First,
+    /// The doorbell was refused; nothing has changed.
+    Refused {
+        /// The queue.
+        sq_id: u32,
+    },
+    /// Nothing: something needs a closer look.
+    NotTaken,
+}
+
+impl Short {
+    /// Ends a call: `long` does the whole of it, unless the short way has.
+    #[inline]
+    pub(crate) fn or_else(self, handle: ThreadHandle, long: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        match self {
+            Self::Queued => Ok(()),
+            Self::First => with_core(|core| core.batch().note(core.device().queue_index(handle))).ok_or(Error::NoCore),
+            Self::Refused { sq_id } => Err(Error::DoorbellRefused { sq_id }),
+            Self::NotTaken => long(),
+        }
+    }
+}
+
+/// The short way for one task: takes it only if the queue is known to be `handle`'s, enabled, and to have room. Queues
+/// exactly what [`submit`] would.
+#[inline(always)]
+pub(crate) fn submit_one<P: Port>(port: &P, core: &Core<'_>, handle: ThreadHandle, task: Task) -> Short {
+    let slot = core.device().queue_of(handle);
+    let mut state = slot.state.lock();
+    if handle.0 == 0 || state.handle != handle || port.status(state.ring.queue) != state.enabled {
+        return Short::NotTaken;
+    }
+    let tail = state.tail;
+    let next = state.ring.after(tail);
+    if next == state.head {
+        return Short::NotTaken;
+    }
+    // Only queues of an Ascend950 draw from a range.
+    let Some((task_id, range)) = state.ids.range.split_first() else { return Short::NotTaken };
+    let batch = core.batch().current();
+    let is_first = state.stager != batch;
+    if is_first && state.has_staged() {
+        return Short::NotTaken;
+    }
+    let (slot, sqe) = (state.ring.slot(tail), task.for_950(task_id));
+    if batch != BatchId::NONE {
+        // SAFETY: as in `write`; the entry at the tail is free, since the one after it is not the head.
+        unsafe { port.write_slot(slot, &sqe) };
+        (state.tail, state.ids.range) = (next, range);
+        if is_first {
+            state.stager = batch;
+            return Short::First;
+        }
+    } else {
+        // SAFETY: as above.
+        unsafe { port.write_slot(slot, &sqe) };
+        // Pairs with the device's acquire load of the doorbell, as in `State::ring`.
+        port.store_barrier();
+        if port.ring(state.ring.queue, next).is_err() {
+            return Short::Refused { sq_id: state.ring.queue.sq_id };
+        }
+        (state.tail, state.rung, state.ids.range) = (next, next, range);
+    }
+    Short::Queued
 }
 
 /// Queues `tasks` on the queue of `thread`: all in one group, or in as few as it takes when the ring is smaller than that.
@@ -243,9 +331,9 @@ impl QueueSlot {
 /// # Errors
 /// [`Error::Suspended`], [`Error::QueueFull`], [`Error::DoorbellRefused`] in this order; [`Error::BadHandle`] when the thread
 /// has been freed; [`Error::BadQueue`] when the device reports what can't be. The group that was refused left no trace.
-#[inline]
+#[cold]
 pub(crate) fn submit<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, mut tasks: impl Tasks) -> Result<(), Error> {
-    let slot = core.device().queue(thread.index()).ok_or(Error::BadHandle(thread.handle()))?;
+    let slot = core.device().queue_of(thread.handle());
     let soc = core.device().soc();
     let mut wait = None;
     let mut flows = false;
@@ -272,7 +360,7 @@ pub(crate) fn submit<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, mut ta
         }
 
         // What is staged here will never run unless it is rung for, and then nor will this call.
-        state.ring_staged(port).inspect_err(|error| core.batch().note_error(*error))?;
+        state.ring_staged(port, core.batch().current()).inspect_err(|error| core.batch().note_error(*error))?;
         let State { ring, head, tail, .. } = *state;
         // The lock is free during the pause: another core's call on this queue has a limit of its own.
         drop(state);
@@ -294,7 +382,7 @@ fn enter<P: Port>(
     slot: &QueueSlot,
     state: &mut State,
 ) -> Result<bool, Error> {
-    if state.generation == thread.generation() && port.status(state.ring.queue) == state.enabled {
+    if state.handle == thread.handle() && port.status(state.ring.queue) == state.enabled {
         return Ok(false);
     }
     enter_anew(port, core, thread, slot, state)
@@ -308,7 +396,7 @@ fn enter_anew<P: Port>(
     slot: &QueueSlot,
     state: &mut State,
 ) -> Result<bool, Error> {
-    if state.generation != thread.generation() {
+    if state.handle != thread.handle() {
         let ring = thread.ring()?;
         if state.has_staged() {
             core.batch().note_error(Error::BadHandle(thread.handle()));
@@ -317,7 +405,7 @@ fn enter_anew<P: Port>(
         slot.held.clear();
         let status = port.status(ring.queue);
         state.restart(port, status)?;
-        state.generation = thread.generation();
+        state.handle = thread.handle();
     }
     let sq_id = state.ring.queue.sq_id;
     let status = port.status(state.ring.queue);
@@ -340,12 +428,12 @@ fn enter_anew<P: Port>(
 /// # Errors
 /// [`Error::QueueFull`] with no entry wanted when that takes longer than `timeout_us` (`None` = for ever), and as [`submit`].
 pub(crate) fn drain<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, timeout_us: Option<u64>) -> Result<(), Error> {
-    let slot = core.device().queue(thread.index()).ok_or(Error::BadHandle(thread.handle()))?;
+    let slot = core.device().queue_of(thread.handle());
     let mut wait = Wait::new(port, timeout_us);
     loop {
         let mut state = slot.state.lock();
         enter(port, core, thread, slot, &mut state)?;
-        state.ring_staged(port).inspect_err(|error| core.batch().note_error(*error))?;
+        state.ring_staged(port, core.batch().current()).inspect_err(|error| core.batch().note_error(*error))?;
         state.read_head(port)?;
         let State { ring, head, tail, .. } = *state;
         if head == tail {
@@ -370,6 +458,11 @@ fn publish<P: Port>(
     tasks: &mut impl Tasks,
     group: u32,
 ) -> Result<(), Error> {
+    let batch = core.batch().current();
+    if batch != BatchId::NONE && batch != state.stager && state.has_staged() {
+        // Of another core: rung for now, lest its tasks and ours share their fate at the end of either batch.
+        state.ring(port)?;
+    }
     let before = (state.tail, state.ids);
     let mut left = tasks.clone();
     let held = core.device().queues().iter().map(QueueSlot::held);
@@ -382,10 +475,11 @@ fn publish<P: Port>(
             Flip::PlaceHolder(flips) => flip_place_holder(stream_id, flips),
         }),
     }
-    if core.batch().is_open() {
-        if state.rung == before.0 {
-            core.batch().note(thread.index());
+    if batch != BatchId::NONE {
+        if !state.has_staged() {
+            core.batch().note(core.device().queue_index(thread.handle()));
         }
+        state.stager = batch;
     } else if let Err(error) = state.ring(port) {
         draw.undo();
         (state.tail, state.ids) = before;
@@ -531,12 +625,12 @@ mod tests {
                 for task in 0..depth - 1 {
                     assert_eq!(rig.submit(1, 1), Ok(()), "depth {depth}, head {head}, task {task}");
                 }
-                let before = (rig.port.slots(), rig.device.queue(2).unwrap().state.lock().ids);
+                let before = (rig.port.slots(), rig.device.queue_of(rig.thread.handle()).state.lock().ids);
                 rig.port.expect_delays(&[1000]);
                 let tail = (head + depth - 1) % depth;
                 let full = QueueFull { sq_id: 9, head, tail, wanted: 1, queued_len: 0, timeout_us: 1 };
                 assert_eq!(rig.submit(1, 1), Err(full.into()), "depth {depth}, head {head}");
-                assert_eq!((rig.port.slots(), rig.device.queue(2).unwrap().state.lock().ids), before);
+                assert_eq!((rig.port.slots(), rig.device.queue_of(rig.thread.handle()).state.lock().ids), before);
                 // The ring is as it was: once the device has run one entry, the next call takes exactly its slot.
                 rig.port.speed.set(1);
                 rig.port.take_calls();
@@ -721,9 +815,9 @@ mod tests {
         assert_eq!(result, Err(Error::BadHandle(thread.handle())));
     }
 
-    /// A core of the rig with an open batch.
-    fn batching(rig: &Rig) -> Core<'_> {
-        let core = Core::new(&rig.device);
+    /// A core of the rig with an open batch. Boxed: a batch is known by its address.
+    fn batching(rig: &Rig) -> Box<Core<'_>> {
+        let core = Box::new(Core::new(&rig.device));
         core.set_sq_full_timeout_us(1);
         core.batch().start();
         core
@@ -746,6 +840,24 @@ mod tests {
         assert_eq!(rig.port.slots()[2], sqe(0, 4));
         assert_eq!(core.batch().end(&rig.port, &rig.device), Ok(()), "an end without a start");
         assert_eq!(rig.port.take_calls(), []);
+    }
+
+    #[test]
+    fn batches_of_two_cores_on_one_queue_do_not_share_their_fate() {
+        let rig = Rig::new(TestPort::new(8));
+        let (first, second) = (batching(&rig), batching(&rig));
+        submit(&rig.port, &first, &rig.thread, Bytes::new(1)).unwrap();
+        submit(&rig.port, &second, &rig.thread, Bytes::new(2)).unwrap();
+        assert_eq!(
+            rings(&rig.port.take_calls()),
+            [1],
+            "the first core's task is rung for before the second's are staged"
+        );
+        assert!(first.finish_launch().batch_left_open);
+        assert_eq!(second.batch().end(&rig.port, &rig.device), Ok(()));
+        assert_eq!(rings(&rig.port.take_calls()), [3], "what the second has staged is still there");
+        assert_eq!(first.batch().end(&rig.port, &rig.device), Ok(()));
+        assert_eq!(rings(&rig.port.take_calls()), []);
     }
 
     #[test]
@@ -837,5 +949,126 @@ mod tests {
         rig.port.speed.set(3);
         assert_eq!(drain(&rig.port, &core, &rig.thread, Some(0)), Ok(()));
         assert_eq!(rings(&rig.port.take_calls()), [3]);
+    }
+
+    fn byte_task(task: u64) -> Task {
+        Task::Sdma { src: DeviceAddr(0x2000), dst: DeviceAddr(task), len: 1, opcode: 0 }
+    }
+
+    #[test]
+    fn short_way_publishes_as_the_long_way_does() {
+        let rig = Rig::new(TestPort::starting_at(8, 6));
+        let core = Core::new(&rig.device);
+        let handle = rig.thread.handle();
+        assert!(matches!(submit_one(&rig.port, &core, handle, byte_task(0)), Short::NotTaken), "not known yet");
+        rig.submit(1, 1).unwrap();
+        rig.port.take_calls();
+        for (task, slot, tail) in [(1, 7, 0), (2, 0, 1), (3, 1, 2)] {
+            assert!(matches!(submit_one(&rig.port, &core, handle, byte_task(task)), Short::Queued));
+            assert_eq!(rig.port.take_calls(), [Call::Status, Call::Slot(slot), Call::Barrier, Call::Ring(tail)]);
+            assert_eq!(rig.port.slots()[slot as usize], sqe(task, task as u32));
+        }
+        rig.submit(1, 1).unwrap();
+        assert_eq!(rig.port.slots()[2], sqe(0, 4), "the long way goes on where the short one was");
+    }
+
+    #[test]
+    fn short_way_is_not_taken_where_something_needs_a_closer_look() {
+        let rig = Rig::new(TestPort::new(4));
+        let core = Core::new(&rig.device);
+        let handle = rig.thread.handle();
+        rig.submit(2, 1).unwrap();
+        let before = rig.port.slots();
+        let not_taken = |handle: u64, why| {
+            let short = submit_one(&rig.port, &core, ThreadHandle(handle), byte_task(9));
+            assert!(matches!(short, Short::NotTaken), "{why}");
+            assert_eq!(rig.port.slots(), before, "{why}");
+        };
+        for other in [0, 1, handle.0 + 1, handle.0 + 64, handle.0 ^ 1 << 48, u64::MAX] {
+            not_taken(other, "another handle");
+        }
+        for status in [QueueStatus::FREE, QueueStatus::REFUSING, QueueStatus::SUSPENDED, QueueStatus(0x101)] {
+            rig.port.status.set(status);
+            not_taken(handle.0, "another status");
+        }
+        rig.port.status.set(QueueStatus::ENABLED);
+        let other = batching(&rig);
+        submit(&rig.port, &other, &rig.thread, Bytes::new(1)).unwrap();
+        assert!(other.finish_launch().batch_left_open);
+        assert!(matches!(submit_one(&rig.port, &core, handle, byte_task(2)), Short::Queued));
+        let before = rig.port.slots();
+        assert!(matches!(submit_one(&rig.port, &core, handle, byte_task(9)), Short::NotTaken), "full");
+        assert_eq!(rig.port.slots(), before);
+    }
+
+    #[test]
+    fn short_way_takes_no_new_block_of_ids() {
+        let rig = Rig::new(TestPort::new(2048));
+        let core = Core::new(&rig.device);
+        let short = |task| submit_one(&rig.port, &core, rig.thread.handle(), byte_task(task));
+        rig.submit(1023, 1).unwrap();
+        assert!(matches!(short(1), Short::Queued));
+        assert!(matches!(short(2), Short::NotTaken));
+        rig.submit(1, 1).unwrap();
+        assert!(matches!(short(3), Short::Queued));
+        assert_eq!(rig.port.slots()[1023..1026], [sqe(1, 1023), sqe(0, 1024), sqe(3, 1025)]);
+    }
+
+    #[test]
+    fn short_way_in_a_batch_stages_and_tells_the_first() {
+        let rig = Rig::new(TestPort::new(8));
+        rig.submit(1, 1).unwrap();
+        rig.port.take_calls();
+        let (first, second) = (batching(&rig), batching(&rig));
+        let short = |core: &Core<'_>, task| submit_one(&rig.port, core, rig.thread.handle(), byte_task(task));
+        assert!(matches!(short(&first, 1), Short::First));
+        first.batch().note(rig.device.queue_index(rig.thread.handle()));
+        assert!(matches!(short(&first, 2), Short::Queued));
+        assert!(matches!(short(&second, 3), Short::NotTaken), "staged by another core");
+        assert!(matches!(short(&Core::new(&rig.device), 3), Short::NotTaken), "staged by another core");
+        assert_eq!(rings(&rig.port.take_calls()), [] as [u32; 0]);
+        assert_eq!(first.batch().end(&rig.port, &rig.device), Ok(()));
+        assert_eq!(rings(&rig.port.take_calls()), [3]);
+    }
+
+    #[test]
+    fn short_way_leaves_no_trace_of_a_refused_doorbell() {
+        let rig = Rig::new(TestPort::new(8));
+        rig.submit(1, 1).unwrap();
+        let core = Core::new(&rig.device);
+        rig.port.refuse_ring.set(true);
+        let refused = submit_one(&rig.port, &core, rig.thread.handle(), byte_task(1));
+        assert!(matches!(refused, Short::Refused { sq_id: 9 }));
+        rig.port.refuse_ring.set(false);
+        rig.submit(1, 1).unwrap();
+        assert_eq!(rig.port.slots()[1], sqe(0, 1));
+        assert_eq!(rig.port.take_calls().last(), Some(&Call::Ring(2)));
+    }
+
+    #[test]
+    fn descriptors_of_another_soc_always_go_the_long_way() {
+        for soc in [Soc::Ascend910B, Soc::Ascend910_93] {
+            let rig = Rig::new(TestPort::new(8));
+            rig.device.set_soc(soc);
+            rig.submit(2, 1).unwrap();
+            let core = Core::new(&rig.device);
+            assert!(matches!(submit_one(&rig.port, &core, rig.thread.handle(), byte_task(1)), Short::NotTaken));
+            let stamp = Stamp { stream_id: 3, task_id: 1 };
+            assert_eq!(rig.port.slots()[1], byte_task(1).for_910(stamp));
+        }
+    }
+
+    #[test]
+    fn place_holder_goes_before_the_first_task_of_a_new_round() {
+        let rig = Rig::new(TestPort::new(4));
+        rig.device.set_soc(Soc::Ascend910B);
+        rig.port.speed.set(3);
+        rig.submit(65_535, 0).unwrap();
+        rig.port.speed.set(4);
+        rig.submit(3, 0).unwrap();
+        // Entries 65535, 65536 and so on: ids 65535, place holder, 1, 2.
+        let task = |task, task_id| byte_task(task).for_910(Stamp { stream_id: 3, task_id });
+        let expected = [flip_place_holder(3, 1), task(1, 1), task(2, 2), task(0, 65_535)];
+        assert_eq!(rig.port.slots(), expected);
     }
 }

@@ -1,12 +1,14 @@
 //! Local reduce: argument checks; the split into chunks is that of the copy.
 
-use crate::copy::{Chunks, check_range};
+use crate::copy::{Chunks, MAX_CHUNK, check_addresses, check_range};
 use crate::device::Core;
+use crate::encode::Task;
 use crate::error::Error;
-use crate::port::Port;
-use crate::queue::submit;
+use crate::port::{Platform, Port, with_core};
+use crate::queue::{Short, submit, submit_one};
 use crate::spec::DeviceAddr;
 use crate::spec::data_type::{DataType, ReduceOp, sdma_opcode};
+use crate::spec::thread::ThreadHandle;
 use crate::thread::Thread;
 
 /// What is reduced: `count` elements of `data_type` by `op`.
@@ -17,9 +19,35 @@ pub(crate) struct Elements {
     pub(crate) op: ReduceOp,
 }
 
-/// [`Thread::local_reduce`](crate::Thread::local_reduce) on any port.
+/// The short way, on the core that runs the caller: one task, and nothing that needs a closer look.
 #[inline]
-pub(crate) fn local_reduce<P: Port>(
+pub(crate) fn short(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, elements: Elements) -> Short {
+    let Elements { count, data_type, op } = elements;
+    let (Some(opcode), Some(size)) = (sdma_opcode(op, data_type), data_type.size()) else { return Short::NotTaken };
+    // Also refuses 0, which wraps around; below it the length can't overflow.
+    if count.wrapping_sub(1) >= MAX_CHUNK / size {
+        return Short::NotTaken;
+    }
+    let bits = dst.0 | src.0;
+    // Below 2^63 no range of one chunk overflows.
+    if dst.is_null() || src.is_null() || !bits.is_multiple_of(size) || bits >> 63 != 0 {
+        return Short::NotTaken;
+    }
+    let task = Task::Sdma { src, dst, len: (count * size) as u32, opcode };
+    with_core(|core| submit_one(&Platform, core, handle, task)).unwrap_or(Short::NotTaken)
+}
+
+/// Every check in its order, on the core that runs the caller. Answers as `HcommLocalReduceOnThread`.
+#[cold]
+#[inline(never)]
+pub(crate) fn long(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, elements: Elements) -> Result<(), Error> {
+    check_addresses(dst, src)?;
+    let thread = Thread::from_handle(handle)?;
+    with_core(|core| local_reduce(&Platform, core, &thread, dst, src, elements)).unwrap_or(Err(Error::NoCore))
+}
+
+/// The reduce on a thread that was looked up, between addresses that are not null.
+fn local_reduce<P: Port>(
     port: &P,
     core: &Core<'_>,
     thread: &Thread,
@@ -45,7 +73,6 @@ pub(crate) fn local_reduce<P: Port>(
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::copy::MAX_CHUNK;
     use crate::spec::stars950::Sdma;
     use crate::test_port::{STALE, TestPort};
 

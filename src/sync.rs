@@ -2,8 +2,23 @@
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::fence;
+/// A lock between the cores of a device.
 #[cfg(not(loom))]
-pub(crate) use spin::Mutex;
+pub(crate) type Mutex<T> = spin::mutex::Mutex<T, LetHolderRun>;
+
+/// Between two tries of a lock the platform gets a chance to run its holder: a platform that lets one core run at a time
+/// would wait for ever otherwise.
+#[cfg(not(loom))]
+pub(crate) struct LetHolderRun;
+
+#[cfg(not(loom))]
+impl spin::RelaxStrategy for LetHolderRun {
+    #[inline]
+    fn relax() {
+        core::hint::spin_loop();
+        crate::port::relax();
+    }
+}
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::fence;

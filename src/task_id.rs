@@ -66,15 +66,19 @@ impl HeldBlock {
     }
 }
 
-/// Ids left to one queue.
+/// Ids left to one queue: the next one, from which on the rest of its block is the queue's. At the start of a block nothing
+/// is left: whoever takes a block also takes its first id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct IdRange {
-    next: u32,
-    left: u32,
-}
+pub(crate) struct IdRange(u32);
 
 impl IdRange {
-    pub(crate) const EMPTY: Self = Self { next: 0, left: 0 };
+    pub(crate) const EMPTY: Self = Self(0);
+
+    /// The next id and what is left after it; `None` if a new block is needed.
+    #[inline]
+    pub(crate) fn split_first(self) -> Option<(u32, Self)> {
+        if self.0.is_multiple_of(BLOCK_LEN) { None } else { Some((self.0, Self(self.0.wrapping_add(1)))) }
+    }
 }
 
 /// Draws ids for one publication; [`undo`](Self::undo) puts everything back.
@@ -98,20 +102,17 @@ impl<'a, I: Iterator<Item = &'a HeldBlock> + Clone> IdDraw<'a, I> {
     /// The next id.
     #[inline]
     pub(crate) fn next(&mut self) -> u32 {
-        if self.range.left == 0 {
-            self.refill();
-        }
-        let id = self.range.next;
-        self.range = IdRange { next: id.wrapping_add(1), left: self.range.left - 1 };
+        let (id, range) = self.range.split_first().unwrap_or_else(|| self.take_block());
+        self.range = range;
         id
     }
 
     #[cold]
-    fn refill(&mut self) {
+    fn take_block(&mut self) -> (u32, IdRange) {
         let (taken, block) = self.ids.take(self.held.clone());
         self.mine.set(block);
-        self.range = IdRange { next: block * BLOCK_LEN, left: BLOCK_LEN };
         self.takes = Some((self.takes.map_or(taken, |takes| takes.0), taken));
+        (block * BLOCK_LEN, IdRange(block * BLOCK_LEN + 1))
     }
 
     /// What is left after the ids drawn.

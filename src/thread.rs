@@ -4,8 +4,10 @@ use core::mem::offset_of;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::Ordering;
 
+use crate::copy;
 use crate::device::Core;
 use crate::error::Error;
+use crate::notify::{self, Action};
 use crate::port::{Platform, QueueId, with_core};
 use crate::queue::{Ring, drain};
 use crate::reduce::{self, Elements};
@@ -13,15 +15,10 @@ use crate::spec::DeviceAddr;
 use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::thread::{DESCRIPTOR_SIZE, DescriptorTag, Engine, ThreadDescriptor, ThreadHandle};
 use crate::sync::fence;
-use crate::{copy, notify};
 
 /// A live thread of any engine, of the device that runs the caller: what a notify can be sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer {
-    handle: ThreadHandle,
-    /// Slot in the thread table.
-    index: usize,
-}
+pub struct Peer(ThreadHandle);
 
 /// A live AICPU_TS thread of the device that runs the caller.
 ///
@@ -53,7 +50,7 @@ impl Peer {
         if offset >= len || !offset.is_multiple_of(DESCRIPTOR_SIZE) {
             return Err(Error::BadHandle(handle));
         }
-        let peer = Self { handle, index: (offset / DESCRIPTOR_SIZE) as usize };
+        let peer = Self(handle);
         if handle.generation() == 0 || !peer.is_live() {
             return Err(Error::BadHandle(handle));
         }
@@ -62,24 +59,24 @@ impl Peer {
 
     /// The handle that the thread was looked up by.
     pub fn handle(&self) -> ThreadHandle {
-        self.handle
+        self.0
     }
 
     /// Whether the descriptor is alive in the generation of the handle: one word tells.
     #[inline]
     fn is_live(&self) -> bool {
-        let tag = self.handle.addr().0 as usize;
+        let tag = self.0.addr().0 as usize;
         // SAFETY: `look_up` found the address to be that of a slot of the thread table, which stays readable
         // (`Device::set_thread_table`); slots are 64-byte aligned.
         let bits = unsafe { with_exposed_provenance::<u64>(tag).read_volatile() };
         // Pairs with the host's release store of the tag: the rest of the descriptor is read after it.
         fence(Ordering::Acquire);
-        bits == DescriptorTag::live(self.handle.generation()).to_bits()
+        bits == DescriptorTag::live(self.0.generation()).to_bits()
     }
 
     #[inline]
     fn engine(&self) -> Engine {
-        let engine = self.handle.addr().0 as usize + offset_of!(ThreadDescriptor, engine);
+        let engine = self.0.addr().0 as usize + offset_of!(ThreadDescriptor, engine);
         // SAFETY: as in `is_live`; the field lies within the slot.
         Engine(unsafe { with_exposed_provenance::<i32>(engine).read_volatile() })
     }
@@ -90,7 +87,7 @@ impl Peer {
     /// [`Error::BadNotifyIndex`].
     #[inline]
     pub(crate) fn notify_id(&self, index: u32) -> Result<u32, Error> {
-        let descriptor = self.handle.addr().0 as usize;
+        let descriptor = self.0.addr().0 as usize;
         let count = with_exposed_provenance::<u32>(descriptor + offset_of!(ThreadDescriptor, notify_count));
         // SAFETY: as in `is_live`; the field lies within the slot.
         let count = unsafe { count.read_volatile() };
@@ -109,12 +106,12 @@ impl Peer {
     /// # Errors
     /// [`Error::BadHandle`] if the thread was freed meanwhile.
     fn descriptor(&self) -> Result<ThreadDescriptor, Error> {
-        let slot = with_exposed_provenance::<ThreadDescriptor>(self.handle.addr().0 as usize);
+        let slot = with_exposed_provenance::<ThreadDescriptor>(self.0.addr().0 as usize);
         // SAFETY: as in `is_live`; every bit pattern is a descriptor.
         let descriptor = unsafe { slot.read_volatile() };
         // The host clears the tag first: what was read before a live tag belongs to it.
         fence(Ordering::Acquire);
-        if self.is_live() { Ok(descriptor) } else { Err(Error::BadHandle(self.handle)) }
+        if self.is_live() { Ok(descriptor) } else { Err(Error::BadHandle(self.0)) }
     }
 }
 
@@ -139,7 +136,7 @@ impl Thread {
     fn new(peer: Peer) -> Result<Self, Error> {
         let engine = peer.engine();
         if engine != Engine::AICPU_TS {
-            return Err(Error::WrongEngine { handle: peer.handle, engine });
+            return Err(Error::WrongEngine { handle: peer.0, engine });
         }
         Ok(Self(peer))
     }
@@ -148,21 +145,21 @@ impl Thread {
     /// itself runs later. Any alignment; ranges that overlap in part have no defined result. `len` 0 queues nothing.
     ///
     /// # Errors
-    /// In this order: [`Error::NullDst`], [`Error::NullSrc`] (also for `len` 0), [`Error::NoCore`],
-    /// [`Error::AddressOverflow`], [`Error::BadHandle`] if the thread has been freed, [`Error::Suspended`],
-    /// [`Error::QueueFull`], [`Error::DoorbellRefused`].
+    /// In this order: [`Error::NullDst`], [`Error::NullSrc`] (also for `len` 0), [`Error::NoCore`], [`Error::BadHandle`] if
+    /// the thread has been freed, [`Error::AddressOverflow`], [`Error::Suspended`], [`Error::QueueFull`],
+    /// [`Error::DoorbellRefused`].
     #[inline]
     pub fn local_copy(&self, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
-        copy::check_addresses(dst, src)?;
-        with_core(|core| copy::local_copy(&Platform, core, self, dst, src, len)).unwrap_or(Err(Error::NoCore))
+        let handle = self.handle();
+        copy::short(handle, dst, src, len).or_else(handle, || copy::long(handle, dst, src, len))
     }
 
     /// Queues `dst[i] = op(dst[i], src[i])` for `count` elements, in as many tasks as the chunk rule needs, and returns.
     /// `count` 0 queues nothing.
     ///
     /// # Errors
-    /// In this order: [`Error::NullDst`], [`Error::NullSrc`], [`Error::NoCore`], [`Error::ReduceNotSupported`],
-    /// [`Error::CountTooLarge`], [`Error::Misaligned`], [`Error::AddressOverflow`], then as
+    /// In this order: [`Error::NullDst`], [`Error::NullSrc`], [`Error::NoCore`], [`Error::BadHandle`],
+    /// [`Error::ReduceNotSupported`], [`Error::CountTooLarge`], [`Error::Misaligned`], then as
     /// [`local_copy`](Self::local_copy).
     #[inline]
     pub fn local_reduce(
@@ -173,28 +170,33 @@ impl Thread {
         data_type: DataType,
         op: ReduceOp,
     ) -> Result<(), Error> {
-        copy::check_addresses(dst, src)?;
-        let elements = Elements { count, data_type, op };
-        with_core(|core| reduce::local_reduce(&Platform, core, self, dst, src, elements)).unwrap_or(Err(Error::NoCore))
+        let (handle, elements) = (self.handle(), Elements { count, data_type, op });
+        reduce::short(handle, dst, src, elements).or_else(handle, || reduce::long(handle, dst, src, elements))
     }
 
     /// Queues a task that sets notify `index` of thread `to`.
     ///
     /// # Errors
-    /// [`Error::BadNotifyIndex`], then as [`local_copy`](Self::local_copy).
+    /// [`Error::BadHandle`] if one of the threads has been freed, [`Error::BadNotifyIndex`], then as
+    /// [`local_copy`](Self::local_copy).
     #[inline]
     pub fn notify_record(&self, to: Peer, index: u32) -> Result<(), Error> {
-        with_core(|core| notify::record(&Platform, core, self, &to, index)).unwrap_or(Err(Error::NoCore))
+        self.notify(Action::Record { to: to.handle(), index })
     }
 
     /// Queues a task that waits for notify `index` of this thread for up to `timeout_s` seconds (0 = for ever) and clears
     /// it. Tasks queued later run after it; the caller does not wait.
     ///
     /// # Errors
-    /// [`Error::BadNotifyIndex`], then as [`local_copy`](Self::local_copy).
+    /// As [`notify_record`](Self::notify_record).
     #[inline]
     pub fn notify_wait(&self, index: u32, timeout_s: u32) -> Result<(), Error> {
-        with_core(|core| notify::wait(&Platform, core, self, index, timeout_s)).unwrap_or(Err(Error::NoCore))
+        self.notify(Action::Wait { index, timeout_s })
+    }
+
+    #[inline]
+    fn notify(&self, action: Action) -> Result<(), Error> {
+        notify::short(self.handle(), action).or_else(self.handle(), || notify::long(self.handle(), action))
     }
 
     /// [`notify_wait`](Self::notify_wait) with the limit of the core, see [`timeout`](crate::timeout).
@@ -202,8 +204,8 @@ impl Thread {
     /// # Errors
     /// As [`notify_wait`](Self::notify_wait).
     pub fn notify_wait_default(&self, index: u32) -> Result<(), Error> {
-        with_core(|core| notify::wait(&Platform, core, self, index, core.notify_wait_timeout_s()))
-            .unwrap_or(Err(Error::NoCore))
+        let timeout_s = with_core(|core| core.notify_wait_timeout_s()).ok_or(Error::NoCore)?;
+        self.notify_wait(index, timeout_s)
     }
 
     /// Waits until the device has taken every task queued on this thread, and rings first for those that a batch has
@@ -231,15 +233,7 @@ impl Thread {
 
     /// The handle that the thread was looked up by.
     pub fn handle(&self) -> ThreadHandle {
-        self.0.handle
-    }
-
-    pub(crate) fn index(&self) -> usize {
-        self.0.index
-    }
-
-    pub(crate) fn generation(&self) -> u16 {
-        self.0.handle.generation()
+        self.0.0
     }
 
     /// The ring of the thread, as the descriptor gives it now.
@@ -264,7 +258,7 @@ mod tests {
         let device = port.device();
         let core = Core::new(&device);
         let good = port.handle();
-        assert_eq!(Thread::look_up(&core, good).map(|thread| (thread.index(), thread.handle())), Ok((2, good)));
+        assert_eq!(Thread::look_up(&core, good).map(|thread| thread.handle()), Ok(good));
         let unused = port.handle_of(3, GENERATION);
         let bad = [
             u64::MAX,

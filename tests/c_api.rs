@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use host_stub::product::PRODUCTS;
+
 /// Flags that every source passes without a warning.
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
 
@@ -171,9 +173,45 @@ fn what_is_not_implemented_is_not_declared() {
 fn example_1_is_answered_as_the_document_says() {
     let folder = folder("example_1");
     let text = run(&mut limited(program(&folder, "example1.cpp", "c++20"), MINUTE));
-    let expected = "Ascend950: 5\nHcommLocalCopyOnThread: called by the host on a CPU_TS thread: Atlas 350 supports it on \
-                    AICPU_TS threads on the device side only\n";
+    let expected =
+        "Ascend950: 5\nHcommLocalCopyOnThread: Atlas 350 copies only in kernels, on threads of engine AICPU_TS\n";
     assert_eq!(text, expected);
+}
+
+#[test]
+fn example_1_copies_on_a2_and_a3_and_is_refused_elsewhere() {
+    let folder = folder("example_1_products");
+    let program = program(&folder, "example1.cpp", "c++20");
+    for product in &PRODUCTS[1..] {
+        let text = run(limited(&program, MINUTE).env("HCOMM_SIM_PRODUCT", product.key));
+        let expected = match product.soc {
+            Some(_) => format!("{}: 0\n\n", product.soc_name),
+            None => format!(
+                "{}: 5\nHcclThreadAcquireWithStream: {} is not supported: none of its threads can be acquired\n",
+                product.soc_name, product.name
+            ),
+        };
+        assert_eq!(text, expected, "{}", product.key);
+    }
+}
+
+#[test]
+fn example_2_runs_on_every_supported_product_and_is_refused_elsewhere() {
+    let (folder, description) = kernels("example_2_products");
+    let program = program(&folder, "example2.c", "c11");
+    for product in &PRODUCTS {
+        let run = |command: &mut Command| run(command.env("HCOMM_SIM_PRODUCT", product.key));
+        let expected = match product.soc {
+            Some(_) => format!("{}: 0\n\n", product.soc_name),
+            None => format!(
+                "{}: 5\nHcclThreadAcquire: {} is not supported: none of its threads can be acquired\n",
+                product.soc_name, product.name
+            ),
+        };
+        assert_eq!(run(limited(&program, MINUTE).arg(&description).arg("CopyLen")), expected, "{}", product.key);
+        let qemu = run(on_qemu(limited(&program, MINUTE).arg(&description).arg("CopyLen")));
+        assert_eq!(qemu, expected, "{} in qemu", product.key);
+    }
 }
 
 #[test]

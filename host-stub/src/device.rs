@@ -9,22 +9,26 @@ use std::time::{Duration, Instant};
 
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::queue::DEFAULT_DEPTH;
+use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
 
 use crate::backend::KernelEntry;
-use crate::backend::native::NativeCpu;
+use crate::backend::native::{self, NativeCpu};
 use crate::backend::qemu::QemuCpu;
 use crate::buffer::DeviceBuffer;
 use crate::error::Error;
 use crate::launch::{Kernel, native_kernel};
 use crate::loader::Image;
+use crate::product::{DEFAULT_PRODUCT, Product};
 use crate::sim::alloc::{Allocator, Kind};
+use crate::sim::baton::Baton;
 use crate::sim::engine::EnginePool;
 use crate::sim::inbox::{Command, Inbox};
 use crate::sim::memory::{Memory, SharedMemory};
 use crate::sim::queue::{MAX_QUEUES, QueueTable};
 use crate::sim::scheduler::{Progress, Scheduler};
 use crate::sim::shared::{DeviceCounters, Shared};
+use crate::sim::trace::{Clock, Recorder, Trace};
 use crate::thread::ThreadTable;
 
 /// Freed allocations from this size on give their memory back to the system.
@@ -49,6 +53,8 @@ pub enum Cpu {
 pub struct DeviceOptions {
     /// AI CPU.
     pub cpu: Cpu,
+    /// Product that the device is.
+    pub product: &'static Product,
     /// Bytes of HBM, whole MiB. Memory that is not touched costs nothing.
     pub hbm_size: u64,
     /// The image; `None`: it is looked for ([`crate::loader::find`]). Of no use to [`Cpu::Native`].
@@ -57,16 +63,29 @@ pub struct DeviceOptions {
     pub queue_depth: u32,
     /// How long a kernel may take. Above the 1856 s that a kernel waits for room in a full queue.
     pub launch_timeout: Duration,
+    /// Deterministic mode, with this seed; for [`Cpu::Native`] alone. Kernels, scheduler, engines and host waits run one at
+    /// a time, the seed picks whose turn it is, and time is virtual: the same program and seed give the same
+    /// [trace](Device::trace). The device works only while a host thread is inside a call that waits. Calls of several host
+    /// threads come in the order that the operating system picks.
+    pub deterministic: Option<u64>,
+    /// How long, in real time, a kernel may go without a call of the device in deterministic mode before it is given up.
+    pub watchdog: Duration,
+    /// Records events also outside deterministic mode.
+    pub record: bool,
 }
 
 impl Default for DeviceOptions {
     fn default() -> Self {
         Self {
             cpu: Cpu::default(),
+            product: DEFAULT_PRODUCT,
             hbm_size: 16 << 30,
             image: None,
             queue_depth: DEFAULT_DEPTH,
             launch_timeout: Duration::from_secs(1900),
+            deterministic: None,
+            watchdog: Duration::from_secs(10),
+            record: false,
         }
     }
 }
@@ -75,6 +94,11 @@ impl DeviceOptions {
     /// The defaults, with the kernels on threads of the host.
     pub fn native() -> Self {
         Self { cpu: Cpu::Native, ..Self::default() }
+    }
+
+    /// The defaults, in deterministic mode with this seed.
+    pub fn deterministic(seed: u64) -> Self {
+        Self { deterministic: Some(seed), ..Self::native() }
     }
 }
 
@@ -140,6 +164,9 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.shared.inbox.send(Command::Stop);
+        if let Some(baton) = &self.shared.baton {
+            baton.close();
+        }
         if let Some(scheduler) = self.scheduler.take() {
             // If it panicked, its message has been printed.
             let _ = scheduler.join();
@@ -158,6 +185,11 @@ impl Device {
     /// No address space, no image, an AI CPU that does not start.
     pub fn open(options: DeviceOptions) -> Result<Self, Error> {
         crate::thread::check_depth(options.queue_depth)?;
+        let baton = match (options.deterministic, options.cpu) {
+            (Some(_), Cpu::Qemu) => return Err(Error::DeterministicQemu),
+            (Some(seed), Cpu::Native) => Some(Arc::new(Baton::new(seed, native::CORES, options.watchdog))),
+            (None, _) => None,
+        };
         let image = match options.cpu {
             Cpu::Qemu => Some(Image::open(options.image.as_deref())?),
             Cpu::Native => None,
@@ -168,20 +200,37 @@ impl Device {
         let shared = Arc::new(Shared {
             memory: Arc::clone(&memory),
             alloc: Mutex::new(alloc),
-            inbox: Arc::new(Inbox::default()),
+            inbox: Arc::new(baton.clone().map_or_else(Inbox::default, Inbox::with_baton)),
             queues: QueueTable::new(MAX_QUEUES),
             counters: DeviceCounters::default(),
             failed: OnceLock::new(),
+            recorder: match &baton {
+                Some(baton) => Recorder::new(Clock::Virtual(Arc::clone(baton)), MAX_QUEUES),
+                None if options.record => Recorder::new(Clock::Real(Instant::now()), MAX_QUEUES),
+                None => Recorder::off(),
+            },
+            baton: baton.clone(),
         });
+        // A product that is not supported refuses its threads: no task of any format is ever queued on it.
+        let soc = options.product.soc.unwrap_or(Soc::Ascend950);
         let cpu: Box<dyn crate::backend::Cpu> = match &image {
-            Some(image) => Box::new(QemuCpu::start(&memory, image, table)?),
-            None => Box::new(NativeCpu::new(&shared, table)),
+            Some(image) => Box::new(QemuCpu::start(&memory, image, table, soc)?),
+            None => Box::new(NativeCpu::new(&shared, table, soc)),
         };
-        let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;
-        let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines));
-        let inbox = Arc::clone(&shared.inbox);
         let thread = std::thread::Builder::new().name("stars".to_owned());
-        let thread = thread.spawn(move || run(scheduler, &inbox)).map_err(Error::Spawn)?;
+        let thread = match (baton, options.deterministic) {
+            (Some(baton), Some(seed)) => {
+                let scheduler = Scheduler::new(Arc::clone(&shared), cpu, None).by_turns(seed);
+                thread.spawn(move || run_by_turns(scheduler, &baton))
+            }
+            _ => {
+                let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;
+                let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines));
+                let inbox = Arc::clone(&shared.inbox);
+                thread.spawn(move || run(scheduler, &inbox))
+            }
+        };
+        let thread = thread.map_err(Error::Spawn)?;
         Ok(Self(Arc::new(Inner {
             shared,
             options,
@@ -275,6 +324,11 @@ impl Device {
         }
     }
 
+    /// What was recorded so far: nothing, unless the device is in deterministic mode or was told to record.
+    pub fn trace(&self) -> Trace {
+        self.0.shared.recorder.trace(self.0.shared.memory.hbm_base())
+    }
+
     /// Counts since the device was opened.
     pub fn statistics(&self) -> Statistics {
         let counters = &self.0.shared.counters;
@@ -282,6 +336,38 @@ impl Device {
             tasks: counters.tasks.load(Ordering::Relaxed),
             doorbells: counters.doorbells.load(Ordering::Relaxed),
         }
+    }
+}
+
+/// The scheduler's thread in deterministic mode: one step a turn.
+fn run_by_turns(mut scheduler: Scheduler<SharedMemory>, baton: &Baton) {
+    let _close = CloseAtEnd(baton);
+    // A baton that is closed gives no turns, and none are needed for what is left: to stop.
+    let mut turn = baton.begin_scheduler();
+    loop {
+        let progress = scheduler.step(baton.now());
+        if progress == Progress::Stopped {
+            return;
+        }
+        if turn.is_err() {
+            // The host is about to say `Stop`.
+            std::thread::yield_now();
+            continue;
+        }
+        turn = match progress {
+            Progress::Waiting(limit) => baton.scheduler_waits(Some(limit)),
+            Progress::Idle => baton.scheduler_waits(None),
+            _ => baton.scheduler_worked(),
+        };
+    }
+}
+
+/// Whoever waits for a turn must hear of it when the scheduler ends, in whatever way.
+struct CloseAtEnd<'b>(&'b Baton);
+
+impl Drop for CloseAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::loader::LoadError;
+use crate::product::Refusal;
 use crate::sim::alloc::{AccessError, AllocError, FreeError};
 use crate::sim::error::DeviceError;
 use crate::sim::memory::{MemoryError, OutsideHbm};
@@ -50,6 +51,17 @@ pub enum Error {
         /// The limit.
         timeout: Duration,
     },
+    /// Deterministic mode: what a stream waits for can't happen any more.
+    #[error("stream {stream_id}: {outstanding} operations can never complete: nothing on the device can go on")]
+    Deadlock {
+        /// Stream.
+        stream_id: u32,
+        /// Operations that are not complete.
+        outstanding: u64,
+    },
+    /// Deterministic mode on a CPU that has none.
+    #[error("deterministic mode is for the native cpu: an emulated one picks its own order")]
+    DeterministicQemu,
     /// The simulated device itself is broken.
     #[error("the device's scheduler has ended")]
     SchedulerGone,
@@ -68,9 +80,9 @@ pub enum Error {
     /// Depth of a ring.
     #[error("a ring of {0} entries: must be from {min} to {max}", min = hcomm_aicpu::spec::queue::MIN_DEPTH, max = crate::thread::MAX_DEPTH)]
     BadDepth(u32),
-    /// Engine that threads can't be acquired for.
-    #[error("threads of engine {0} are not supported")]
-    UnsupportedEngine(i32),
+    /// The product does not do that.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// Every slot of the thread table is in use.
     #[error("{wanted} threads: only {free} of {max} are free", max = hcomm_aicpu::spec::thread::MAX_THREADS)]
     NoThreads {

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::KernelParams;
+use hcomm_aicpu::spec::thread::Engine;
 use hcomm_kernel::KernelFn;
 
 use crate::backend::KernelEntry;
@@ -12,10 +14,13 @@ use crate::backend::native::kernels;
 use crate::device::{Cpu, Device};
 use crate::error::Error;
 use crate::loader::LoadError;
+use crate::product::Side;
 use crate::sim::alloc::Kind;
+use crate::sim::baton::{Baton, NoTurn};
 use crate::sim::inbox::Command;
 use crate::sim::stream::Waited;
-use crate::sim::{KernelLaunch, LaunchStats, Op, StreamShared};
+use crate::sim::trace::{What, Who};
+use crate::sim::{HostCopy, KernelLaunch, LaunchStats, Op, StreamShared};
 
 /// How often a wait looks whether the device still works.
 const WAIT_SLICE: Duration = Duration::from_secs(1);
@@ -70,7 +75,7 @@ pub struct Stream {
 impl Stream {
     /// A new stream.
     pub fn new(device: &Device) -> Self {
-        let shared = Arc::new(StreamShared::new(device.0.stream_ids(1)));
+        let shared = Arc::new(StreamShared::new(device.0.stream_ids(1)).with_baton(device.0.shared.baton.clone()));
         device.0.shared.inbox.send(Command::AddStream(Arc::clone(&shared)));
         Self { device: device.clone(), shared }
     }
@@ -127,11 +132,37 @@ impl Stream {
             entry: kernel.entry,
             args,
             timeout: timeout.unwrap_or(inner.options.launch_timeout),
+            number: 0,
             stats: Arc::clone(&stats),
         };
+        let stream_id = self.id();
+        let kernel = || Arc::clone(&kernel.name);
+        inner.shared.recorder.record(Who::Host, || What::LaunchQueued { stream_id, kernel: kernel() });
         self.shared.submit();
-        inner.shared.inbox.send(Command::Submit(self.id(), Op::KernelLaunch(launch)));
+        inner.shared.inbox.send(Command::Submit(stream_id, Op::KernelLaunch(launch)));
+        if let Some(baton) = &inner.shared.baton {
+            // Whether the device goes on before the host does, the seed decides. A device that closes needs no turn.
+            let _ = baton.enter().pass();
+        }
         Ok(stats)
+    }
+
+    /// Queues a copy of `len` bytes of device memory, as a CPU_TS thread of the host does. Does not wait.
+    ///
+    /// # Errors
+    /// The product does not let the host copy, or the device has failed.
+    pub fn copy(&self, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
+        let inner = &self.device.0;
+        inner.options.product.may_copy(Side::Host, Engine::CPU_TS)?;
+        inner.check_alive()?;
+        self.shared.submit();
+        let copy = HostCopy { dst: dst.0, src: src.0, len };
+        inner.shared.inbox.send(Command::Submit(self.id(), Op::HostCopy(copy)));
+        if let Some(baton) = &inner.shared.baton {
+            // As after a launch.
+            let _ = baton.enter().pass();
+        }
+        Ok(())
     }
 
     /// Waits until everything that has been launched on the stream has completed. Every operation has a limit of its own
@@ -148,6 +179,9 @@ impl Stream {
     /// # Errors
     /// [`Error::Timeout`] too; the work goes on then.
     pub fn synchronize_for(&self, timeout: Duration) -> Result<(), Error> {
+        if let Some(baton) = &self.device.0.shared.baton {
+            return self.synchronize_by_turns(baton, timeout);
+        }
         let started = Instant::now();
         loop {
             let left = timeout.saturating_sub(started.elapsed());
@@ -159,6 +193,28 @@ impl Stream {
                     return Err(Error::Timeout { stream_id: self.id(), outstanding, timeout });
                 }
                 Waited::TimedOut(_) => {}
+            }
+        }
+    }
+
+    /// [`synchronize_for`](Self::synchronize_for) in deterministic mode: the time is virtual.
+    fn synchronize_by_turns(&self, baton: &Baton, timeout: Duration) -> Result<(), Error> {
+        let host = baton.enter();
+        let until = baton.now().saturating_add(timeout);
+        loop {
+            let outstanding = match self.shared.wait(Duration::ZERO) {
+                Waited::Done(Some(error)) => return Err(Error::Device(error)),
+                Waited::Done(None) => return self.device.0.check_alive(),
+                Waited::TimedOut(outstanding) => outstanding,
+            };
+            let stream_id = self.id();
+            if baton.now() >= until {
+                return Err(Error::Timeout { stream_id, outstanding, timeout });
+            }
+            match host.wait(Some(until)) {
+                Ok(()) => {}
+                Err(NoTurn::Gone) => return Err(Error::SchedulerGone),
+                Err(NoTurn::Deadlock) => return Err(Error::Deadlock { stream_id, outstanding }),
             }
         }
     }

@@ -6,6 +6,7 @@
 //! | [`Comm`] | cclBuf and communication threads |
 //! | [`Stream`], [`Kernel`] | launches kernels and waits for them |
 //! | [`loader`] | reads the device image |
+//! | [`product`] | which products there are, and what each lets threads do |
 //! | [`backend`] | who runs kernels: threads of the host ([`Cpu::Native`]) or the AArch64 image in QEMU ([`Cpu::Qemu`]) |
 //! | [`sim`] | the device itself: memory, hardware queues, scheduler, SDMA engines, descriptor decoder |
 //!
@@ -58,6 +59,7 @@ mod device;
 mod error;
 mod launch;
 pub mod loader;
+pub mod product;
 pub mod sim;
 pub mod thread;
 
@@ -68,4 +70,5 @@ pub use error::Error;
 pub use launch::{Kernel, Stream};
 pub use sim::LaunchStats;
 pub use sim::error::DeviceError;
+pub use sim::trace::Trace;
 pub use thread::{QueueStatistics, ThreadConfig, ThreadInfo};

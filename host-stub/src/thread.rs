@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{TryRecvError, sync_channel};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use zerocopy::IntoBytes;
 
 use crate::device::Inner;
 use crate::error::Error;
+use crate::product::Acquire;
 use crate::sim::alloc::Kind;
 use crate::sim::inbox::Command;
 use crate::sim::memory::SharedMemory;
@@ -29,7 +30,7 @@ const REMOVE_TIMEOUT: Duration = Duration::from_secs(60);
 /// What threads are acquired with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadConfig {
-    /// Who queues their tasks: [`Engine::AICPU_TS`], or [`Engine::CPU_TS`], whose handles kernels can't queue on.
+    /// Who queues their tasks; the device's product decides which there are.
     pub engine: Engine,
     /// Number of threads.
     pub count: u32,
@@ -46,11 +47,8 @@ impl ThreadConfig {
     }
 
     /// # Errors
-    /// An engine that is not supported, or a number out of range.
+    /// A number out of range.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if ![Engine::AICPU_TS, Engine::CPU_TS].contains(&self.engine) {
-            return Err(Error::UnsupportedEngine(self.engine.0));
-        }
         if self.count == 0 || self.count as usize > MAX_THREADS {
             return Err(Error::BadThreadCount(self.count));
         }
@@ -136,6 +134,8 @@ fn table(inner: &Inner) -> MutexGuard<'_, ThreadTable> {
 
 /// Acquires threads: all of them, or none.
 pub(crate) fn acquire(inner: &Inner, config: &ThreadConfig) -> Result<Vec<ThreadHandle>, Error> {
+    let engine = inner.options.product.engine_for(Acquire::Threads, config.engine)?;
+    let config = &ThreadConfig { engine, ..*config };
     inner.check_alive()?;
     config.check()?;
     let depth = config.depth.unwrap_or(inner.options.queue_depth);
@@ -191,7 +191,6 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
     let Acquired { stream_id, slot: sq_id, ring, depth, .. } = thread;
     shared.inbox.send(Command::AddQueue(QueueConfig { stream_id, sq_id, base: ring.0, depth }));
     entry.depth.store(depth, Ordering::Release);
-    registers.set_status(QueueStatus::ENABLED);
     if thread.notify_count != 0 {
         let first = table.next_notify_id.fetch_add(thread.notify_count, Ordering::Relaxed);
         let ids: Vec<u32> = (first..).take(thread.notify_count as usize).collect();
@@ -199,6 +198,7 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
     }
     let generation = &mut table.generations[thread.slot as usize];
     *generation = generation.checked_add(1).unwrap_or(1);
+    registers.enable(*generation);
     let tag = DescriptorTag::live(*generation);
     let descriptor = ThreadDescriptor {
         tag,
@@ -229,14 +229,17 @@ pub(crate) fn release(inner: &Inner, handles: &[ThreadHandle]) {
         let slot = ((handle.addr().0 - table.base.0) / DESCRIPTOR_SIZE) as u32;
         let Some(thread) = table.live.remove(&slot) else { continue };
         clear_tag(memory, handle.addr());
-        Registers::of(memory, slot).set_status(QueueStatus::FREE);
+        Registers::of(memory, slot).set_state(QueueStatus::FREE);
         shared.queues.get(slot).expect("as many queues as thread slots").depth.store(0, Ordering::Release);
         released.push(thread);
     }
     let (reply, answer) = sync_channel(1);
     let slots: Vec<u32> = released.iter().map(|thread| thread.slot).collect();
     shared.inbox.send(Command::RemoveQueues(slots, reply));
-    if answer.recv_timeout(REMOVE_TIMEOUT).is_err() && !inner.scheduler_gone() {
+    if let Some(baton) = &shared.baton {
+        let host = baton.enter();
+        while answer.try_recv().is_err_and(|error| error == TryRecvError::Empty) && host.wait(None).is_ok() {}
+    } else if answer.recv_timeout(REMOVE_TIMEOUT).is_err() && !inner.scheduler_gone() {
         // An engine may still write: the rings stay allocated until the device closes.
         log::error!("the scheduler has not given {} queues back within {REMOVE_TIMEOUT:?}", released.len());
         return;

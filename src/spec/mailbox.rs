@@ -28,8 +28,8 @@ pub struct BootBlock {
     pub thread_table: DeviceAddr,
     /// Descriptors in the table, at most [`MAX_THREADS`](super::thread::MAX_THREADS).
     pub thread_slots: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Device type of the SoC whose descriptors are queued, see [`Soc`](super::soc::Soc).
+    pub soc: u32,
 }
 const _: () = assert!(size_of::<BootBlock>() == 40);
 

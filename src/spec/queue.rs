@@ -28,9 +28,9 @@ pub struct Doorbell {
     pub count: u32,
 }
 
-/// Status word of a queue: what the host lets it do (low 8 bits), and how often the host has reset it (high 24 bits).
+/// Status word of a queue: what the host lets it do (low 8 bits), and which life it is in (high 24 bits).
 ///
-/// Open: an unknown state counts as [`FREE`](Self::FREE). The constants are the words of a queue that was never reset.
+/// Open: an unknown state counts as [`FREE`](Self::FREE). The constants are the words of a queue in epoch 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct QueueStatus(pub u32);
@@ -52,12 +52,13 @@ impl QueueStatus {
         Self(self.0 & ((1 << Self::STATE_BITS) - 1))
     }
 
-    /// Resets of the queue, modulo 2^24. After a reset head and tail start anew at the head register.
+    /// Changes when a new thread gets the queue and when the queue is reset, so that no two of its lives have an enabled
+    /// word in common. After a change head and tail start anew at the head register.
     pub const fn epoch(self) -> u32 {
         self.0 >> Self::STATE_BITS
     }
 
-    /// This state after `epoch` resets.
+    /// This state in `epoch`.
     pub const fn with_epoch(self, epoch: u32) -> Self {
         Self(self.state().0 | epoch << Self::STATE_BITS)
     }

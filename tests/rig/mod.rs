@@ -1,4 +1,7 @@
 //! What black-box tests share: a device on either CPU, memory with guard bytes, lists of copies.
+#![allow(dead_code, reason = "no test program needs all of it")]
+
+use std::sync::Arc;
 
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::KernelParams;
@@ -49,14 +52,28 @@ impl Rig {
     }
 
     /// Launches kernel `copy_list` and waits for it.
-    pub fn copy_list(&self, list: &[ListedCopy], batch: bool) -> Result<std::sync::Arc<LaunchStats>, Error> {
+    pub fn copy_list(&self, list: &[ListedCopy], batch: bool) -> Result<Arc<LaunchStats>, Error> {
+        self.copy_list_on(&self.stream, list, batch)
+    }
+
+    /// As [`copy_list`](Self::copy_list), on another stream.
+    pub fn copy_list_on(&self, stream: &Stream, list: &[ListedCopy], batch: bool) -> Result<Arc<LaunchStats>, Error> {
         let entries = self.buffer(list.as_bytes());
         let header = CopyListParams::HEADER;
         let (list, count) = (entries.addr(), list.len() as u64);
         let params = CopyListParams { header, list, count, batch: batch.into() };
-        let stats = self.stream.launch(&self.device.load_kernel("copy_list").unwrap(), &params).unwrap();
-        self.stream.synchronize()?;
+        let stats = stream.launch(&self.device.load_kernel("copy_list").unwrap(), &params).unwrap();
+        stream.synchronize()?;
         Ok(stats)
+    }
+}
+
+impl Drop for Rig {
+    /// A failing test tells how to see the same again.
+    fn drop(&mut self) {
+        if let Some(seed) = self.device.options().deterministic.filter(|_| std::thread::panicking()) {
+            eprintln!("the device ran with DeviceOptions::deterministic({seed})");
+        }
     }
 }
 

@@ -14,19 +14,22 @@ use std::time::{Duration, Instant};
 
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::queue::QueueStatus;
+use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::MAX_THREADS;
 use hcomm_aicpu::{Core, Device};
 use hcomm_kernel::KernelFn;
 
 use super::{Cpu, CpuFault, KernelEntry, Returned};
 use crate::sim::KernelLaunch;
+use crate::sim::baton::{Baton, Gone};
 use crate::sim::inbox::Command;
 use crate::sim::memory::SharedMemory;
 use crate::sim::queue::Registers;
 use crate::sim::shared::Shared;
+use crate::sim::trace::Origin;
 
 /// Cores that take launches.
-const CORES: usize = 2;
+pub const CORES: usize = 2;
 /// Delays from this length on sleep, below they spin.
 const SLEEP_NS: u32 = 50_000;
 
@@ -43,6 +46,7 @@ pub fn kernels() -> impl Iterator<Item = (&'static str, KernelFn)> {
 struct Job {
     kernel: KernelFn,
     args: u64,
+    origin: Origin,
 }
 
 /// How the last kernel of a core ended; taken by the scheduler.
@@ -64,8 +68,9 @@ pub struct NativeCpu {
 
 impl NativeCpu {
     /// A CPU of the device whose thread table is at `table`.
-    pub fn new(shared: &Arc<Shared<SharedMemory>>, table: DeviceAddr) -> Self {
+    pub fn new(shared: &Arc<Shared<SharedMemory>>, table: DeviceAddr, soc: Soc) -> Self {
         let device = Box::new(Device::new());
+        device.set_soc(soc);
         // SAFETY: the table was allocated in HBM with MAX_THREADS descriptors. Kernels run on threads that hold `shared`,
         // and with it the mapping; only `thread::ThreadTable` writes descriptors, with rings that stay allocated as long.
         unsafe { device.set_thread_table(table, MAX_THREADS) };
@@ -96,10 +101,20 @@ impl Cpu for NativeCpu {
             return Err(CpuFault::Cpu(format!("kernel {} is not a function of this program", launch.name)));
         };
         let worker = self.worker(core).map_err(|error| CpuFault::Cpu(format!("no thread for core {core}: {error}")))?;
-        worker.jobs.send(Job { kernel, args: launch.args }).map_err(|_| CpuFault::Cpu(format!("core {core} has ended")))
+        let job = Job { kernel, args: launch.args, origin: Origin { launch: launch.number, core } };
+        worker.jobs.send(job).map_err(|_| CpuFault::Cpu(format!("core {core} has ended")))?;
+        if let Some(baton) = &self.shared.baton {
+            baton.add_core(core);
+        }
+        Ok(())
     }
 
     fn poll(&mut self, core: usize) -> Result<Option<Returned>, CpuFault> {
+        if let Some(baton) = self.shared.baton.as_ref().filter(|baton| baton.take_stuck(core)) {
+            let text = format!("it has not called the device for {:?} of real time", baton.watchdog());
+            self.abandon(core);
+            return Err(CpuFault::Kernel(text));
+        }
         let Some(worker) = &self.workers[core] else { return Ok(None) };
         worker.outcome.lock().unwrap_or_else(PoisonError::into_inner).take().transpose()
     }
@@ -111,6 +126,9 @@ impl Cpu for NativeCpu {
     fn abandon(&mut self, core: usize) {
         // The thread goes on with its kernel and holds the device's memory; it ends when the kernel returns.
         self.workers[core] = None;
+        if let Some(baton) = &self.shared.baton {
+            baton.expel(core);
+        }
     }
 }
 
@@ -127,18 +145,25 @@ impl Drop for NativeCpu {
 /// A core's thread.
 fn work(jobs: &Receiver<Job>, shared: &Arc<Shared<SharedMemory>>, device: &Device, outcome: &Outcome) {
     for job in jobs {
+        let Job { origin, .. } = job;
         let core = Core::new(device);
-        let current = Current { shared: Arc::clone(shared), core: (&raw const core).cast(), started: Instant::now() };
+        let (current, started) = ((&raw const core).cast(), Instant::now());
+        let current = Current { shared: Arc::clone(shared), core: current, started, origin };
+        if current.baton().is_some_and(|baton| baton.begin_core(origin.core).is_err()) {
+            return;
+        }
         CURRENT.set(Some(current));
         let args = std::ptr::with_exposed_provenance::<c_void>(job.args as usize);
-        let result = catch_unwind(AssertUnwindSafe(|| (job.kernel)(args)));
-        CURRENT.set(None);
-        let result = match result {
-            Ok(code) => Ok(Returned { code, instructions: 0 }),
+        let result = match catch_unwind(AssertUnwindSafe(|| (job.kernel)(args))) {
+            Ok(code) => Ok(Returned { code: core.finish_launch().answer(code), instructions: 0 }),
             Err(payload) => Err(CpuFault::Kernel(format!("panic: {}", panic_text(&*payload)))),
         };
+        CURRENT.set(None);
         *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         shared.inbox.send(Command::CoreEnded);
+        if let Some(baton) = &shared.baton {
+            baton.end_core(origin.core);
+        }
     }
 }
 
@@ -156,6 +181,18 @@ struct Current {
     /// The core, which outlives the kernel's call.
     core: *const c_void,
     started: Instant,
+    origin: Origin,
+}
+
+impl Current {
+    fn baton(&self) -> Option<&Baton> {
+        self.shared.baton.as_deref()
+    }
+
+    /// In deterministic mode others may go first. `Err`: the device has given this kernel up.
+    fn turn(&self) -> Result<(), Gone> {
+        self.baton().map_or(Ok(()), |baton| baton.turn(self.origin.core))
+    }
 }
 
 thread_local! {
@@ -172,10 +209,11 @@ fn with_current<R>(otherwise: R, ask: impl FnOnce(&Current) -> R) -> R {
     CURRENT.with_borrow(|current| current.as_ref().map_or(otherwise, ask))
 }
 
-/// Asks the registers of a queue of the current core's device; `otherwise` if there is no such queue.
+/// Asks the registers of a queue of the current core's device; `otherwise` if there is no such queue, or the device has
+/// given the kernel up.
 fn with_registers<R>(sq_id: u32, otherwise: R, ask: impl FnOnce(Registers<'_, SharedMemory>) -> R) -> R {
     CURRENT.with_borrow(|current| match current {
-        Some(current) if current.shared.queues.get(sq_id).is_some() => {
+        Some(current) if current.shared.queues.get(sq_id).is_some() && current.turn().is_ok() => {
             ask(Registers::of(&*current.shared.memory, sq_id))
         }
         _ => otherwise,
@@ -187,7 +225,11 @@ fn with_registers<R>(sq_id: u32, otherwise: R, ask: impl FnOnce(Registers<'_, Sh
 
 #[unsafe(no_mangle)]
 extern "C" fn hcomm_port_core() -> *const c_void {
-    with_current(std::ptr::null(), |current| current.core)
+    with_current(std::ptr::null(), |current| {
+        // A kernel that was given up keeps its core: what it asks of the queues is refused.
+        let _ = current.turn();
+        current.core
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -202,22 +244,44 @@ extern "C" fn hcomm_port_status(sq_id: u32, _regs: u64) -> u32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn hcomm_port_ring(sq_id: u32, _regs: u64, tail: u32) -> i32 {
-    with_current(-1, |current| if current.shared.ring(sq_id, tail).is_ok() { 0 } else { -1 })
+    with_current(-1, |current| {
+        let rung = current.turn().is_ok() && current.shared.ring(sq_id, tail, current.origin).is_ok();
+        // The device may run the tasks before the kernel goes on. If it is given up meanwhile, its next call says so.
+        let _ = current.turn();
+        if rung { 0 } else { -1 }
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn hcomm_port_store_barrier() {
     // The scheduler is another thread: a release fence before the doorbell's store is what it needs.
     std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
+    // Slots that are written and not rung for: nobody may see a difference.
+    let _ = with_current(Ok(()), Current::turn);
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn hcomm_port_now_us() -> u64 {
-    with_current(0, |current| current.started.elapsed().as_micros() as u64)
+    with_current(0, |current| match current.baton() {
+        None => current.started.elapsed().as_micros() as u64,
+        Some(baton) if baton.turn(current.origin.core).is_ok() => baton.now().as_micros() as u64,
+        // Given up: every wait of the kernel is over.
+        Some(_) => u64::MAX,
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn hcomm_port_delay_ns(ns: u32) {
+    let wait = |current: &Current| current.baton().map(|baton| baton.delay(current.origin.core, ns.into()));
+    match with_current(None, wait) {
+        None => delay(ns),
+        Some(Ok(())) => {}
+        // Given up: it must not burn the processor.
+        Some(Err(Gone)) => std::thread::sleep(Duration::from_millis(1)),
+    }
+}
+
+fn delay(ns: u32) {
     if ns >= SLEEP_NS {
         return std::thread::sleep(Duration::from_nanos(u64::from(ns)));
     }

@@ -19,6 +19,7 @@ use hcomm_aicpu::spec::mailbox::{
     MAILBOX_VERSION, MAX_CORES,
 };
 use hcomm_aicpu::spec::map::{BOOT_BLOCK_PHYS, DEVICE_MAILBOX_PHYS, FAULT_PHYS, HOST_MAILBOX_PHYS, LOW_SIZE};
+use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::MAX_THREADS;
 use rustix::fs::OFlags;
 use rustix::io::FdFlags;
@@ -60,9 +61,9 @@ impl QemuCpu {
     ///
     /// # Errors
     /// [`Error::Boot`].
-    pub fn start(memory: &Arc<SharedMemory>, image: &Image, thread_table: DeviceAddr) -> Result<Self, Error> {
+    pub fn start(memory: &Arc<SharedMemory>, image: &Image, thread_table: DeviceAddr, soc: Soc) -> Result<Self, Error> {
         load(memory, image);
-        write_boot_block(memory, thread_table);
+        write_boot_block(memory, thread_table, soc);
         let log = LogReader::new(memory, &image.elf, 0).map_err(Error::Boot)?;
         let mut child = spawn(command(memory, image.entry)).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
@@ -239,7 +240,7 @@ fn load(memory: &SharedMemory, image: &Image) {
     }
 }
 
-fn write_boot_block(memory: &SharedMemory, thread_table: DeviceAddr) {
+fn write_boot_block(memory: &SharedMemory, thread_table: DeviceAddr, soc: Soc) {
     let word32 = |offset: usize| memory.word32(BOOT_BLOCK_PHYS + offset as u64);
     let word64 = |offset: usize| memory.word64(BOOT_BLOCK_PHYS + offset as u64);
     word32(offset_of!(BootBlock, version)).store(MAILBOX_VERSION, Ordering::Relaxed);
@@ -247,6 +248,7 @@ fn write_boot_block(memory: &SharedMemory, thread_table: DeviceAddr) {
     word64(offset_of!(BootBlock, hbm_size)).store(memory.hbm_size(), Ordering::Relaxed);
     word64(offset_of!(BootBlock, thread_table)).store(thread_table.0, Ordering::Relaxed);
     word32(offset_of!(BootBlock, thread_slots)).store(MAX_THREADS as u32, Ordering::Relaxed);
+    word32(offset_of!(BootBlock, soc)).store(soc as u32, Ordering::Relaxed);
     word32(offset_of!(BootBlock, magic)).store(BOOT_MAGIC, Ordering::Release);
 }
 

@@ -176,7 +176,7 @@ fn hccl_code_of(error: &Error) -> i32 {
         Error::Access(_) | Error::OutsideHbm(_) | Error::Free(_) => code::HCCL_E_PARA,
         Error::BadThreadCount(_) | Error::BadNotifyCount(_) | Error::BadDepth(_) => code::HCCL_E_PARA,
         Error::BadBuffSize(_) | Error::ZeroCclBuffer => code::HCCL_E_PARA,
-        Error::UnsupportedEngine(_) => code::HCCL_E_NOT_SUPPORT,
+        Error::Refused(refusal) => refusal.code(),
         Error::NoThreads { .. } => code::HCCL_E_UNAVAIL,
         _ => code::HCCL_E_RUNTIME,
     }

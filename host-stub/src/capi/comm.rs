@@ -11,11 +11,12 @@ use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 use super::call::CallError;
 use super::memory::HostBlock;
 use super::process::{current_device, process};
-use super::support::{self, Acquire};
+use super::support;
 use super::{device, stream};
 use crate::buffer::DeviceBuffer;
 use crate::comm::Comm;
 use crate::device::Device;
+use crate::product::Acquire;
 use crate::thread::ThreadConfig;
 
 /// Most notifies of one thread.
@@ -64,6 +65,8 @@ pub struct ThreadEntry {
     pub comm: u64,
     /// Its engine.
     pub engine: Engine,
+    /// Handle of the stream that it is tied to.
+    pub stream: Option<u64>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -187,8 +190,8 @@ pub fn hccl_buffer(handle: u64) -> Result<(u64, u64), CallError> {
 /// No such communicator, an engine without such threads, a count out of range, no more threads or notifies.
 pub fn acquire(handle: u64, engine: i32, count: u32, notifies: u32) -> Result<Vec<ThreadHandle>, CallError> {
     let entry = get(handle)?;
-    let engine = support::thread_engine(Acquire::Threads, engine)?;
-    acquire_from(handle, &entry, engine, count, notifies)
+    let engine = support::thread_engine(entry.device.options().product, Acquire::Threads, engine)?;
+    acquire_from(handle, &entry, engine, count, notifies, None)
 }
 
 fn acquire_from(
@@ -197,6 +200,7 @@ fn acquire_from(
     engine: Engine,
     count: u32,
     notifies: u32,
+    stream: Option<u64>,
 ) -> Result<Vec<ThreadHandle>, CallError> {
     if notifies > NOTIFIES_MAX {
         let must = "must be at most 65535";
@@ -216,7 +220,7 @@ fn acquire_from(
     let mut process = process();
     // If the communicator has been destroyed meanwhile, its last user frees them.
     process.comms.get(handle)?;
-    let known = ThreadEntry { index: entry.index, comm: handle, engine };
+    let known = ThreadEntry { index: entry.index, comm: handle, engine, stream };
     process.threads.extend(threads.iter().map(|thread| (thread.0, known)));
     Ok(threads)
 }
@@ -233,7 +237,7 @@ pub fn acquire_with_stream(
     notify_count: u32,
 ) -> Result<ThreadHandle, CallError> {
     let entry = get(handle)?;
-    let engine = support::thread_engine(Acquire::WithStream, engine)?;
+    let engine = support::thread_engine(entry.device.options().product, Acquire::WithStream, engine)?;
     if stream == 0 {
         return Err(CallError::Null("stream"));
     }
@@ -246,7 +250,7 @@ pub fn acquire_with_stream(
     if let Some(found) = threads.get(&stream).filter(|found| found.notify_count >= notify_count) {
         return Ok(found.thread);
     }
-    let thread = acquire_from(handle, &entry, engine, 1, notify_count)?[0];
+    let thread = acquire_from(handle, &entry, engine, 1, notify_count, Some(stream))?[0];
     if let Some(old) = threads.insert(stream, StreamThread { thread, notify_count }) {
         release(&entry, old);
     }

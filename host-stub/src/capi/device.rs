@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::call::CallError;
 use super::process::{OpenDevice, current_index, process, set_current_index, thread_number};
-use super::stderr_log;
+use super::{stderr_log, support};
 use crate::device::{Cpu, Device, DeviceOptions};
 use crate::sim::memory::SLOTS;
 
@@ -41,7 +41,7 @@ fn options() -> Result<DeviceOptions, CallError> {
         Some(value) if value == "qemu" => Cpu::Qemu,
         Some(value) => return Err(CallError::Invalid(format!("{CPU_VAR} is {value:?}: must be native or qemu"))),
     };
-    Ok(DeviceOptions { cpu, ..DeviceOptions::default() })
+    Ok(DeviceOptions { cpu, product: support::product()?, ..DeviceOptions::default() })
 }
 
 /// Device `index`, opened if it is not.

@@ -6,13 +6,16 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use hcomm_aicpu::abi;
+use hcomm_aicpu::spec::DeviceAddr;
 use libloading::os::unix::Library;
 
 use super::call::{CallError, hccl};
+use super::comm::ThreadEntry;
 use super::hcomm_res_defs::ThreadHandle;
 use super::process::process;
-use super::support;
+use super::{stream, support};
 use crate::backend::native::in_kernel;
+use crate::product::Product;
 
 type HcommDataType = c_int;
 type HcommReduceOp = c_int;
@@ -22,20 +25,52 @@ fn dispatch(function: &'static str, kernel: impl FnOnce() -> i32, host: impl FnO
     if in_kernel() { kernel() } else { hccl(function, host) }
 }
 
-/// What the host answers to a function that moves data: the checks of the device, then the product's rule.
-fn host_data(thread: u64, dst: *const c_void, src: *const c_void) -> Result<(), CallError> {
-    if dst.is_null() {
-        return Err(CallError::Null("dst"));
-    }
-    if src.is_null() {
-        return Err(CallError::Null("src"));
+/// The thread of a call that moves data, and the product of its device, after the checks that a kernel's call makes too.
+fn host_thread(
+    thread: u64,
+    dst: *const c_void,
+    src: *const c_void,
+) -> Result<(ThreadEntry, &'static Product), CallError> {
+    for (ptr, name) in [(dst, "dst"), (src, "src")] {
+        if ptr.is_null() {
+            return Err(CallError::Null(name));
+        }
     }
     if thread == 0 {
         return Err(CallError::Null("thread"));
     }
-    let found = process().threads.get(&thread).copied();
+    let process = process();
+    let found = process.threads.get(&thread).copied();
     let entry = found.ok_or(CallError::NoHandle { kind: "live thread of this process", handle: thread })?;
-    support::host_data(entry.engine)
+    let open = process.devices.get(&entry.index).ok_or(CallError::NoDevice)?;
+    Ok((entry, open.device.options().product))
+}
+
+/// A copy by the host: an operation on the stream of its thread.
+fn host_copy(thread: u64, dst: *mut c_void, src: *const c_void, len: u64) -> Result<(), CallError> {
+    let (entry, product) = host_thread(thread, dst, src)?;
+    support::host_copy(product, entry.engine)?;
+    let (dst, src) = (DeviceAddr::from(dst), DeviceAddr::from(src));
+    for addr in [dst, src] {
+        if addr.0.checked_add(len).is_none() {
+            return Err(CallError::Invalid(format!("{addr} + {len} bytes is past the end of the address space")));
+        }
+    }
+    let stream = entry.stream.ok_or_else(|| {
+        CallError::NotSupported(
+            "the thread has no stream of the program, as HcclThreadAcquireWithStream gives".to_owned(),
+        )
+    })?;
+    match len {
+        0 => Ok(()),
+        _ => Ok(stream::get(stream)?.stream.copy(dst, src, len)?),
+    }
+}
+
+fn host_reduce(thread: u64, dst: *const c_void, src: *const c_void) -> Result<(), CallError> {
+    let (entry, product) = host_thread(thread, dst, src)?;
+    support::host_copy(product, entry.engine)?;
+    Err(CallError::NotSupported("reductions that the host queues are not simulated".to_owned()))
 }
 
 fn in_kernels_only() -> Result<(), CallError> {
@@ -49,7 +84,7 @@ fn in_kernels_only() -> Result<(), CallError> {
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommLocalCopyOnThread(thread: ThreadHandle, dst: *mut c_void, src: *const c_void, len: u64) -> i32 {
     let kernel = || abi::HcommLocalCopyOnThread(thread, dst, src, len);
-    dispatch("HcommLocalCopyOnThread", kernel, || host_data(thread, dst, src))
+    dispatch("HcommLocalCopyOnThread", kernel, || host_copy(thread, dst, src, len))
 }
 
 /// Queues `dst[i] = dst[i] op src[i]` for `count` elements on a thread.
@@ -63,7 +98,7 @@ pub extern "C" fn HcommLocalReduceOnThread(
     reduce_op: HcommReduceOp,
 ) -> i32 {
     let kernel = || abi::HcommLocalReduceOnThread(thread, dst, src, count, data_type, reduce_op);
-    dispatch("HcommLocalReduceOnThread", kernel, || host_data(thread, dst, src))
+    dispatch("HcommLocalReduceOnThread", kernel, || host_reduce(thread, dst, src))
 }
 
 /// Queues a task on `thread` that sets notify `dstNotifyIdx` of `dstThread`.

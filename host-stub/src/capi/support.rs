@@ -1,48 +1,42 @@
-//! What product and engine allow. Every decision of the C API about them is made here.
+//! The product of the devices, and what it and its engines allow: asks [`Product`] for everything that it decides.
 #![forbid(unsafe_code)]
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
+use std::sync::OnceLock;
 
 use hcomm_aicpu::spec::thread::Engine;
 
 use super::call::CallError;
+use crate::error::Error;
+use crate::product::{Acquire, DEFAULT_PRODUCT, PRODUCTS, Product, Side};
 
-/// `CommEngine` values besides those of [`Engine`].
-const ENGINE_CPU: i32 = 0;
-const ENGINE_AICPU: i32 = 2;
-const ENGINE_AIV: i32 = 4;
-const ENGINE_CCU: i32 = 5;
+/// Environment variable with the key of the product that every device of the process is.
+const PRODUCT_VAR: &str = "HCOMM_SIM_PRODUCT";
 
-/// Which function acquires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Acquire {
-    /// `HcclThreadAcquire`.
-    Threads,
-    /// `HcclThreadAcquireWithStream`.
-    WithStream,
-}
-
-/// Name of the SoC that the devices have.
-pub fn soc_name() -> &'static CStr {
-    c"Ascend950"
-}
-
-/// The engine that threads of the `CommEngine` `number` have: CPU and AICPU mean their task scheduler forms.
+/// The product of the devices.
 ///
 /// # Errors
-/// Not a `CommEngine` (1), one that the function does not take (1), or one that is not simulated (5).
-pub fn thread_engine(acquire: Acquire, number: i32) -> Result<Engine, CallError> {
-    let engine = engine(number)?;
-    match (acquire, engine) {
-        (_, Engine::CPU_TS) | (Acquire::Threads, Engine::AICPU_TS) => Ok(engine),
-        (Acquire::WithStream, Engine(ENGINE_CCU)) => {
-            Err(CallError::NotSupported("threads of engine CCU are not simulated".to_owned()))
-        }
-        (Acquire::WithStream, _) => {
-            Err(CallError::Invalid(format!("engine {number} has no threads with a stream of the host")))
-        }
-        (Acquire::Threads, _) => Err(CallError::Invalid(format!("engine {number} has no threads of this kind"))),
-    }
+/// `HCOMM_SIM_PRODUCT` names none.
+pub fn product() -> Result<&'static Product, CallError> {
+    let Some(value) = std::env::var_os(PRODUCT_VAR) else { return Ok(DEFAULT_PRODUCT) };
+    value.to_str().and_then(Product::from_key).ok_or_else(|| {
+        let keys: Vec<_> = PRODUCTS.iter().map(|product| product.key).collect();
+        CallError::Invalid(format!("{PRODUCT_VAR} is {value:?}: must be one of {}", keys.join(", ")))
+    })
+}
+
+/// Name of the SoC of the devices; empty if `HCOMM_SIM_PRODUCT` names no product.
+pub fn soc_name() -> &'static CStr {
+    static NAME: OnceLock<CString> = OnceLock::new();
+    NAME.get_or_init(|| CString::new(product().map_or("", |product| product.soc_name)).unwrap_or_default())
+}
+
+/// The engine that threads of the `CommEngine` `number` have.
+///
+/// # Errors
+/// What the product says.
+pub fn thread_engine(product: &Product, function: Acquire, number: i32) -> Result<Engine, CallError> {
+    Ok(product.engine_for(function, Engine(number)).map_err(Error::from)?)
 }
 
 /// The engine of a context: decides where its memory is.
@@ -50,31 +44,18 @@ pub fn thread_engine(acquire: Acquire, number: i32) -> Result<Engine, CallError>
 /// # Errors
 /// Not a `CommEngine`, or one without a context here.
 pub fn context_engine(number: i32) -> Result<Engine, CallError> {
-    match engine(number)? {
-        engine @ (Engine::CPU_TS | Engine::AICPU_TS) => Ok(engine),
-        Engine(_) => Err(CallError::NotSupported(format!("contexts of engine {number} are not simulated"))),
-    }
-}
-
-fn engine(number: i32) -> Result<Engine, CallError> {
     match number {
-        ENGINE_CPU => Ok(Engine::CPU_TS),
-        ENGINE_AICPU => Ok(Engine::AICPU_TS),
-        _ if [Engine::CPU_TS.0, Engine::AICPU_TS.0, ENGINE_AIV, ENGINE_CCU].contains(&number) => Ok(Engine(number)),
+        0 | 1 => Ok(Engine::CPU_TS),
+        2 | 3 => Ok(Engine::AICPU_TS),
+        4 | 5 => Err(CallError::NotSupported(format!("contexts of engine {number} are not simulated"))),
         _ => Err(CallError::OutOfRange { what: "engine", value: number.into(), must: "not a CommEngine" }),
     }
 }
 
-/// Whether the host may queue a copy or a reduction on a thread of `engine`.
+/// Whether the host may queue a copy on a thread of `engine`.
 ///
 /// # Errors
-/// On Atlas 350, always: data moves on AICPU_TS threads only, and only in kernels.
-pub fn host_data(engine: Engine) -> Result<(), CallError> {
-    let which = match engine {
-        Engine::CPU_TS => "a CPU_TS",
-        _ => "an AICPU_TS",
-    };
-    Err(CallError::NotSupported(format!(
-        "called by the host on {which} thread: Atlas 350 supports it on AICPU_TS threads on the device side only"
-    )))
+/// What the product says.
+pub fn host_copy(product: &Product, engine: Engine) -> Result<(), CallError> {
+    Ok(product.may_copy(Side::Host, engine).map_err(Error::from)?)
 }

@@ -56,7 +56,7 @@ impl From<Error> for Failure {
         let text = error.to_string();
         match error {
             Error::Load(_) | Error::BadBuffSize(_) | Error::ZeroCclBuffer => Self::Usage(text),
-            Error::UnsupportedEngine(_) => Self::Unsupported(text),
+            Error::Refused(_) | Error::DeterministicQemu => Self::Unsupported(text),
             _ => Self::Device(text),
         }
     }

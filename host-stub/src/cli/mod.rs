@@ -6,6 +6,7 @@ mod digest;
 mod failure;
 mod number;
 mod output;
+mod products;
 mod run;
 mod session;
 mod sqe;
@@ -37,6 +38,8 @@ enum Command {
     Run(run::RunArgs),
     /// Copy a file through the device and check it.
     Copy(copy::CopyArgs),
+    /// List the products that a device can be, and what works on each.
+    Products,
     /// Encode and decode task descriptors.
     Sqe {
         #[command(subcommand)]
@@ -67,6 +70,7 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::run(&args, output),
         Command::Copy(args) => copy::run(&args, output),
+        Command::Products => products::run(output),
         Command::Sqe { command } => sqe::run(command, output),
     }
 }

@@ -8,6 +8,7 @@ use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 use hcomm_kernel::LocalCopyParams;
+use host_stub::product::{DEFAULT_PRODUCT, PRODUCTS, Product};
 use host_stub::{Comm, CommOptions, Cpu, Device, DeviceOptions, Kernel, LaunchStats, Stream};
 use serde::{Serialize, Serializer};
 
@@ -23,6 +24,9 @@ pub struct SessionArgs {
     /// Device image for `--cpu qemu`. Without it: HCOMM_IMAGE, then the target folder.
     #[arg(long, value_name = "PATH")]
     image: Option<PathBuf>,
+    /// Product that the device is; `host-stub products` lists them.
+    #[arg(long, value_name = "KEY", default_value = DEFAULT_PRODUCT.key)]
+    product: String,
     /// Show the log of the device on standard error.
     #[arg(short, long)]
     pub verbose: bool,
@@ -80,7 +84,11 @@ impl Session {
         if args.verbose {
             device_log::show();
         }
-        let options = DeviceOptions { cpu: args.cpu.into(), image: args.image.clone(), ..DeviceOptions::default() };
+        let product = Product::from_key(&args.product).ok_or_else(|| {
+            let keys = PRODUCTS.map(|product| product.key).join(", ");
+            Failure::Usage(format!("there is no product {:?}: {keys} are", args.product))
+        })?;
+        let options = DeviceOptions { cpu: args.cpu.into(), product, image: args.image.clone(), ..Default::default() };
         let device = Device::open(options)?;
         let comm = Comm::with_options(&device, CommOptions { ccl_buffer })?;
         let (ccl_buf, ccl_buf_size) = comm.hccl_buffer()?;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::str::FromStr;
 
 use clap::Subcommand;
-use hcomm_aicpu::copy::Chunks;
+use hcomm_aicpu::copy::{Chunk, Chunks};
 use hcomm_aicpu::spec::data_type::{DataType, ReduceOp, sdma_opcode};
 use hcomm_aicpu::spec::stars950::Sdma;
 use hcomm_aicpu::spec::{DeviceAddr, SQE_SIZE, Sqe};
@@ -132,14 +132,14 @@ impl Descriptors<'_> {
         let (src, dst) = (DeviceAddr(args.src), DeviceAddr(args.dst));
         // What fits the field is one descriptor, also a length of 0 and one above the chunk: this is the raw encoder.
         let (whole, split_len) = match u32::try_from(args.len) {
-            Ok(len) => (Some(Sdma::new(src, dst, len)), 0),
+            Ok(len) => (Some(Chunk { dst, src, len }), 0),
             Err(_) => (None, args.len),
         };
         let mut next_id = args.task_id;
-        whole.into_iter().chain(Chunks::new(dst, src, split_len)).map(move |sdma| {
+        whole.into_iter().chain(Chunks::new(dst, src, split_len)).map(move |Chunk { dst, src, len }| {
             let task_id = next_id;
             next_id = next_id.wrapping_add(1);
-            Hex(sdma.with_opcode(opcode).build(task_id))
+            Hex(Sdma::new(src, dst, len).with_opcode(opcode).build(task_id))
         })
     }
 }

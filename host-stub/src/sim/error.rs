@@ -111,6 +111,20 @@ pub enum DeviceError {
         /// Why.
         error: DoorbellError,
     },
+    /// A copy that the host has queued.
+    #[error("stream {stream_id}: copy of {len} bytes from {src:#x} to {dst:#x}: translation fault: {error}")]
+    HostCopy {
+        /// Stream.
+        stream_id: u32,
+        /// First byte written.
+        dst: u64,
+        /// First byte read.
+        src: u64,
+        /// Bytes.
+        len: u64,
+        /// Why.
+        error: AccessError,
+    },
     /// A kernel returned a code.
     #[error("stream {stream_id}: kernel {kernel} returned {code} ({})", hcomm_aicpu::spec::code::name(*code as i32))]
     KernelCode {
@@ -154,7 +168,7 @@ impl DeviceError {
     /// a kernel that is too slow is 507017; one that ends in any way but with 0, and an AI CPU that is gone, 507018.
     pub fn runtime_code(&self) -> i32 {
         match self {
-            Self::Task { .. } | Self::Doorbell { .. } | Self::Closed => RT_TS_ERROR,
+            Self::Task { .. } | Self::HostCopy { .. } | Self::Doorbell { .. } | Self::Closed => RT_TS_ERROR,
             Self::KernelTimeout { .. } => RT_AICPU_TIMEOUT,
             Self::KernelCode { .. } | Self::KernelFault { .. } | Self::Cpu(_) => RT_AICPU_EXCEPTION,
         }

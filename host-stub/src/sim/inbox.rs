@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
+use super::baton::Baton;
 use super::error::DoorbellError;
 use super::memory::OutsideHbm;
 use super::queue::QueueConfig;
@@ -43,19 +44,29 @@ pub enum Command {
 }
 
 /// Commands for the scheduler, and its wake-up.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Inbox {
     commands: Mutex<Vec<Command>>,
     pending: AtomicBool,
     sleeping: AtomicBool,
     thread: OnceLock<Thread>,
+    /// Deterministic mode: the scheduler waits for the baton instead.
+    baton: Option<Arc<Baton>>,
 }
 
 impl Inbox {
+    /// An inbox of deterministic mode.
+    pub fn with_baton(baton: Arc<Baton>) -> Self {
+        Self { baton: Some(baton), ..Self::default() }
+    }
+
     /// Hands a command over and wakes the scheduler if it sleeps.
     pub fn send(&self, command: Command) {
         self.commands.lock().unwrap_or_else(PoisonError::into_inner).push(command);
         self.pending.store(true, Ordering::Relaxed);
+        if let Some(baton) = &self.baton {
+            return baton.wake_scheduler();
+        }
         // Pairs with the fence of `park`: either we see `sleeping`, or the scheduler sees `pending`.
         fence(Ordering::SeqCst);
         if self.sleeping.load(Ordering::Relaxed)

@@ -3,6 +3,7 @@
 //! It reads descriptors by byte offset from its own table ([`decode`]) and never calls the code that builds them.
 
 pub mod alloc;
+pub mod baton;
 pub mod decode;
 pub mod engine;
 pub mod error;
@@ -14,5 +15,6 @@ pub mod scheduler;
 mod scheduler_tests;
 pub mod shared;
 pub mod stream;
+pub mod trace;
 
-pub use stream::{KernelLaunch, LaunchStats, Op, StreamId, StreamShared};
+pub use stream::{HostCopy, KernelLaunch, LaunchStats, Op, StreamId, StreamShared};

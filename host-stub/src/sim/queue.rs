@@ -14,6 +14,9 @@ use super::memory::Memory;
 pub const MAX_QUEUES: u32 = MAX_THREADS as u32;
 const _: () = assert!(MAX_QUEUES as u64 * SQ_REGS_STRIDE <= QUEUE_REGS_SIZE);
 
+/// Bits of a status word's epoch that count the resets of one life; those above are its generation.
+const RESET_BITS: u32 = 8;
+
 /// What a queue is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
@@ -89,8 +92,24 @@ impl<'m, M: Memory> Registers<'m, M> {
         QueueStatus(self.memory.word32(self.phys + STATUS_OFFSET as u64).load(Ordering::Acquire))
     }
 
-    /// Tells the device what the queue may do.
-    pub fn set_status(&self, status: QueueStatus) {
+    /// Begins a life of the queue: it is enabled, with status words that no earlier life had.
+    pub fn enable(&self, generation: u16) {
+        self.store_status(QueueStatus::ENABLED.with_epoch(u32::from(generation) << RESET_BITS));
+    }
+
+    /// Tells the device what the queue may do from now on.
+    pub fn set_state(&self, state: QueueStatus) {
+        self.store_status(state.with_epoch(self.status().epoch()));
+    }
+
+    /// Tells the device that head and tail start anew, and enables the queue.
+    pub fn reset_epoch(&self) {
+        let (life, resets) = (self.status().epoch() >> RESET_BITS, self.status().epoch().wrapping_add(1));
+        let epoch = life << RESET_BITS | resets & ((1 << RESET_BITS) - 1);
+        self.store_status(QueueStatus::ENABLED.with_epoch(epoch));
+    }
+
+    fn store_status(&self, status: QueueStatus) {
         self.memory.word32(self.phys + STATUS_OFFSET as u64).store(status.0, Ordering::Release);
     }
 }
@@ -148,6 +167,8 @@ pub struct HwQueue {
     pub count: u32,
     /// When it was rung last, in the scheduler's count of observed doorbells.
     pub last_rung: u64,
+    /// Task id of the entry that was fetched last.
+    pub task_id: u32,
     /// An engine works on the entry at `head`.
     pub busy: bool,
     /// A task of it failed: nothing runs any more.
@@ -160,7 +181,7 @@ impl HwQueue {
     /// A queue with nothing rung.
     pub fn new(config: QueueConfig) -> Self {
         let (head, rung, count, last_rung) = (0, 0, 0, 0);
-        Self { config, head, rung, count, last_rung, busy: false, stopped: false, active: false }
+        Self { config, head, rung, count, last_rung, task_id: 0, busy: false, stopped: false, active: false }
     }
 
     /// Whether everything that was rung has been carried out.

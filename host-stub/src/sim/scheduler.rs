@@ -3,6 +3,8 @@
 //! One thread of a device owns a [`Scheduler`] and calls [`step`](Scheduler::step); everybody else sends it a [`Command`].
 #![forbid(unsafe_code)]
 
+mod turns;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -11,14 +13,15 @@ use std::time::Duration;
 
 use hcomm_aicpu::spec::queue::QueueStatus;
 
-use super::decode::{self, TaskKind};
+use super::decode::{self, Task, TaskKind};
 use super::engine::{CopyJob, EnginePool, INLINE_LEN};
 use super::error::{DeviceError, DoorbellError, QueueName, TaskError};
 use super::inbox::Command;
 use super::memory::{Memory, OutsideHbm};
 use super::queue::{HwQueue, QueueConfig, Registers};
 use super::shared::Shared;
-use super::stream::{KernelLaunch, Op, StreamId, StreamShared};
+use super::stream::{HostCopy, KernelLaunch, Op, StreamId, StreamShared};
+use super::trace::{Origin, TaskPlace, TaskRange, What, Who};
 use crate::backend::{Cpu, CpuFault, Returned};
 
 /// Tasks of one queue that run before the next queue has its turn.
@@ -65,6 +68,8 @@ pub struct Scheduler<M: Memory> {
     cpu: Box<dyn Cpu>,
     /// `None`: all copies are made by the scheduler's own thread.
     engines: Option<EnginePool>,
+    /// Deterministic mode.
+    turns: Option<turns::Turns>,
     queues: Vec<Option<HwQueue>>,
     /// Queues that may have something to do.
     active: Vec<u32>,
@@ -72,6 +77,8 @@ pub struct Scheduler<M: Memory> {
     core_busy: Vec<bool>,
     /// Doorbells observed, over all queues.
     observed: u64,
+    /// Launches that were started.
+    launches: u64,
     /// Removed queues that an engine still works on, and who waits for them.
     removals: Vec<(Vec<u32>, SyncSender<()>)>,
     commands: Vec<Command>,
@@ -86,11 +93,13 @@ impl<M: Memory> Scheduler<M> {
             shared,
             cpu,
             engines,
+            turns: None,
             queues: Vec::new(),
             active: Vec::new(),
             streams: BTreeMap::new(),
             core_busy,
             observed: 0,
+            launches: 0,
             removals: Vec::new(),
             commands: Vec::new(),
             stopped: false,
@@ -107,8 +116,10 @@ impl<M: Memory> Scheduler<M> {
         if self.failed() {
             return if worked { Progress::Worked } else { Progress::Idle };
         }
-        worked |= self.step_queues();
-        worked |= self.step_streams(now);
+        worked |= match self.step_by_turns(now) {
+            Some(worked) => worked,
+            None => self.step_queues() | self.step_streams(now),
+        };
         if worked || self.failed() {
             return Progress::Worked;
         }
@@ -178,6 +189,7 @@ impl<M: Memory> Scheduler<M> {
     }
 
     fn add_queue(&mut self, config: QueueConfig) {
+        self.shared.recorder.forget_rings(config.sq_id);
         let index = config.sq_id as usize;
         if self.queues.len() <= index {
             self.queues.resize_with(index + 1, || None);
@@ -203,6 +215,7 @@ impl<M: Memory> Scheduler<M> {
             }
             // Whoever asked may have stopped waiting.
             let _ = reply.try_send(());
+            self.shared.wake_hosts();
             false
         });
         self.active.retain(|id| self.queues[*id as usize].is_some());
@@ -249,7 +262,7 @@ impl<M: Memory> Scheduler<M> {
         let mut index = 0;
         while index < self.active.len() && !self.failed() {
             let sq_id = self.active[index];
-            worked |= self.step_queue(sq_id);
+            worked |= self.step_queue(sq_id, TASKS_PER_TURN);
             if self.retire(sq_id) {
                 self.active.swap_remove(index);
             } else {
@@ -259,8 +272,8 @@ impl<M: Memory> Scheduler<M> {
         worked
     }
 
-    /// Takes the doorbell of one queue and runs some of its tasks.
-    fn step_queue(&mut self, sq_id: u32) -> bool {
+    /// Takes the doorbell of one queue and runs up to `tasks` of its tasks.
+    fn step_queue(&mut self, sq_id: u32, tasks: u32) -> bool {
         let mut worked = match self.observe(sq_id) {
             Ok(new) => new != 0,
             Err(error) => {
@@ -268,7 +281,7 @@ impl<M: Memory> Scheduler<M> {
                 return true;
             }
         };
-        for _ in 0..TASKS_PER_TURN {
+        for _ in 0..tasks {
             match self.queue_mut(sq_id) {
                 Some(queue) if !queue.busy && !queue.stopped && !queue.is_empty() => self.run_task(sq_id),
                 _ => break,
@@ -282,6 +295,8 @@ impl<M: Memory> Scheduler<M> {
     fn observe(&mut self, sq_id: u32) -> Result<u32, DoorbellError> {
         let doorbell = Registers::of(&*self.shared.memory, sq_id).doorbell();
         let observed = self.observed;
+        // Who rings by a call has said so already.
+        let origin = if self.cpu.is_polled() { Some(self.only_running()) } else { None };
         let Some(queue) = self.queue_mut(sq_id) else { return Ok(0) };
         let new = queue.observe(doorbell)?;
         if new != 0 {
@@ -290,6 +305,9 @@ impl<M: Memory> Scheduler<M> {
             self.shared.counters.doorbells.fetch_add(u64::from(new), Ordering::Relaxed);
             if let Some(entry) = self.shared.queues.get(sq_id) {
                 entry.doorbells.fetch_add(u64::from(new), Ordering::Relaxed);
+            }
+            if let Some(origin) = origin {
+                self.shared.record_doorbell(sq_id, doorbell.tail(), origin);
             }
         }
         Ok(new)
@@ -320,6 +338,9 @@ impl<M: Memory> Scheduler<M> {
         let Ok(sqe) = self.shared.memory.load_sqe(addr) else {
             return self.task_failed(sq_id, 0, TaskError::Slot { addr });
         };
+        if let Some(queue) = self.queue_mut(sq_id) {
+            queue.task_id = decode::task_id(&sqe);
+        }
         if let Err(error) = self.carry_out(sq_id, &sqe) {
             self.task_failed(sq_id, decode::task_id(&sqe), error);
         }
@@ -327,6 +348,7 @@ impl<M: Memory> Scheduler<M> {
 
     fn carry_out(&mut self, sq_id: u32, sqe: &[u8; 64]) -> Result<(), TaskError> {
         let task = decode::decode(sqe)?;
+        self.record_start(sq_id, &task);
         if task.kind == TaskKind::SdmaReduce {
             return Err(TaskError::NotSupported { kind: task.kind.name(), opcode: task.opcode });
         }
@@ -336,9 +358,16 @@ impl<M: Memory> Scheduler<M> {
             alloc.check_user(task.src, u64::from(len)).map_err(|error| TaskError::Src { len, error })?;
             alloc.check_user(task.dst, u64::from(len)).map_err(|error| TaskError::Dst { len, error })?;
         }
+        let job = CopyJob { sq_id, dst: task.dst, src: task.src, len };
+        if len != 0 && self.defer(job) {
+            if let Some(queue) = self.queue_mut(sq_id) {
+                queue.busy = true;
+            }
+            return Ok(());
+        }
         match &self.engines {
             Some(engines) if len >= INLINE_LEN => {
-                engines.submit(CopyJob { sq_id, dst: task.dst, src: task.src, len });
+                engines.submit(job);
                 if let Some(queue) = self.queue_mut(sq_id) {
                     queue.busy = true;
                 }
@@ -359,7 +388,10 @@ impl<M: Memory> Scheduler<M> {
             queue.busy = false;
             match result {
                 Ok(()) => self.task_done(sq_id),
-                Err(OutsideHbm { addr, .. }) => self.task_failed(sq_id, 0, TaskError::Slot { addr }),
+                Err(OutsideHbm { addr, .. }) => {
+                    let task_id = queue.task_id;
+                    self.task_failed(sq_id, task_id, TaskError::Slot { addr });
+                }
             }
         }
         self.finish_removals();
@@ -367,12 +399,35 @@ impl<M: Memory> Scheduler<M> {
 
     fn task_done(&mut self, sq_id: u32) {
         let Some(queue) = self.queue_mut(sq_id) else { return };
+        let task = place(queue);
         let head = queue.advance();
+        self.shared.recorder.record(Who::Sdma, || What::TaskEnded { task });
+        self.shared.recorder.record(Who::Stars, || What::HeadPublished { sq_id, head });
         Registers::of(&*self.shared.memory, sq_id).set_head(head);
         self.shared.counters.tasks.fetch_add(1, Ordering::Relaxed);
         if let Some(entry) = self.shared.queues.get(sq_id) {
             entry.tasks.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn record_start(&self, sq_id: u32, task: &Task) {
+        let recorder = &self.shared.recorder;
+        let Some(queue) = self.queues.get(sq_id as usize).and_then(Option::as_ref) else { return };
+        recorder.record(Who::Sdma, || What::TaskStarted {
+            task: place(queue),
+            kind: task.kind.name(),
+            range: TaskRange { dst: task.dst, src: task.src, len: task.len },
+            origin: recorder.origin(sq_id, queue.head),
+        });
+    }
+
+    /// The launch whose kernel runs, if it is the only one.
+    fn only_running(&self) -> Option<Origin> {
+        let mut running =
+            self.streams.values().filter_map(|stream| stream.running.as_ref()).filter(|one| one.returned.is_none());
+        let Running { launch, core, .. } = running.next()?;
+        let origin = Origin { launch: launch.number, core: *core };
+        running.next().is_none().then_some(origin)
     }
 
     fn task_failed(&mut self, sq_id: u32, task_id: u32, error: TaskError) {
@@ -401,6 +456,7 @@ impl<M: Memory> Scheduler<M> {
         let Some(mut running) = stream.running.take() else {
             return match stream.ops.pop_front() {
                 Some(Op::KernelLaunch(launch)) => self.start(id, launch, now),
+                Some(Op::HostCopy(copy)) => self.host_copy(id, copy),
                 None => false,
             };
         };
@@ -419,6 +475,8 @@ impl<M: Memory> Scheduler<M> {
                 }
                 Ok(Some(returned)) => {
                     running.returned = Some(returned);
+                    let (launch, code) = (running.launch.number, returned.code);
+                    self.shared.recorder.record(Who::Core(running.core), || What::KernelReturned { launch, code });
                     self.core_busy[running.core] = false;
                     // Everything that the kernel rang is visible now: here, or as a command that the next step takes.
                     if self.cpu.is_polled() {
@@ -452,13 +510,20 @@ impl<M: Memory> Scheduler<M> {
     }
 
     /// Starts a launch on a free core; without one it stays the next operation of its stream.
-    fn start(&mut self, id: StreamId, launch: KernelLaunch, now: Duration) -> bool {
+    fn start(&mut self, id: StreamId, mut launch: KernelLaunch, now: Duration) -> bool {
         let Some(core) = self.core_busy.iter().position(|busy| !busy) else {
             if let Some(stream) = self.streams.get_mut(&id) {
                 stream.ops.push_front(Op::KernelLaunch(launch));
             }
             return false;
         };
+        self.launches += 1;
+        launch.number = self.launches;
+        self.shared.recorder.record(Who::Stars, || What::LaunchStarted {
+            origin: Origin { launch: launch.number, core },
+            stream_id: id,
+            kernel: Arc::clone(&launch.name),
+        });
         let started = self.cpu.start(core, &launch);
         self.core_busy[core] = true;
         let running = Running {
@@ -478,6 +543,27 @@ impl<M: Memory> Scheduler<M> {
         true
     }
 
+    /// Carries out a copy of the host, which is next on its stream.
+    fn host_copy(&mut self, id: StreamId, copy: HostCopy) -> bool {
+        let HostCopy { dst, src, len } = copy;
+        let checked = {
+            let alloc = self.shared.lock_alloc();
+            alloc.check_user(src, len).and_then(|()| alloc.check_user(dst, len))
+        };
+        let Some(stream) = self.streams.get_mut(&id) else { return true };
+        if let Err(error) = checked {
+            // It ends with everything else that is on the device.
+            stream.ops.push_front(Op::HostCopy(copy));
+            self.fail(DeviceError::HostCopy { stream_id: id, dst, src, len, error });
+            return true;
+        }
+        self.shared.memory.copy(dst, src, len).expect("what is allocated is in hbm");
+        self.shared.counters.tasks.fetch_add(1, Ordering::Relaxed);
+        stream.shared.complete(None);
+        self.forget(id);
+        true
+    }
+
     /// The completion rule: the kernel has returned, and every queue that was rung since it started is empty.
     fn is_complete(&self, running: &Running) -> bool {
         let outstanding = |queue: &HwQueue| {
@@ -492,6 +578,8 @@ impl<M: Memory> Scheduler<M> {
     fn complete(&mut self, id: StreamId, running: &Running, returned: Returned) {
         let tasks = self.shared.counters.tasks.load(Ordering::Relaxed) - running.tasks;
         running.launch.stats.set(tasks, self.observed - running.since, returned.instructions);
+        let launch = running.launch.number;
+        self.shared.recorder.record(Who::Stars, || What::LaunchEnded { launch });
         self.free_args(&running.launch);
         let kernel = || running.launch.name.to_string();
         // A kernel that returns a code has ended in order: its launch failed, the device has not.
@@ -530,9 +618,10 @@ impl<M: Memory> Scheduler<M> {
 
     /// The device has failed: its queues refuse, and every operation ends with the first error.
     fn fail(&mut self, error: DeviceError) {
+        self.shared.recorder.record(Who::Stars, || What::Error(error.clone()));
         let first = self.shared.failed.get_or_init(|| error).clone();
         for queue in self.queues.iter().flatten() {
-            Registers::of(&*self.shared.memory, queue.config.sq_id).set_status(QueueStatus::REFUSING);
+            Registers::of(&*self.shared.memory, queue.config.sq_id).set_state(QueueStatus::REFUSING);
         }
         self.end_all(&first);
     }
@@ -559,4 +648,10 @@ impl<M: Memory> Scheduler<M> {
             let _ = reply.try_send(());
         }
     }
+}
+
+/// The task at the head of a queue.
+fn place(queue: &HwQueue) -> TaskPlace {
+    let QueueConfig { stream_id, sq_id, .. } = queue.config;
+    TaskPlace { stream_id, sq_id, slot: queue.head, task_id: queue.task_id }
 }

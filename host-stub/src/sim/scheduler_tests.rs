@@ -16,11 +16,13 @@ use super::queue::{QueueConfig, QueueTable, Registers};
 use super::scheduler::{Progress, Scheduler};
 use super::shared::{DeviceCounters, Shared};
 use super::stream::{KernelLaunch, LaunchStats, Op, StreamShared, Waited};
+use super::trace::{Origin, Recorder};
 use crate::backend::{Cpu, CpuFault, KernelEntry, Returned};
 
 const BASE: u64 = 0x12c0_0000_0000;
 const HBM: u64 = 1 << 18;
 const QUEUES: u32 = 4;
+const ORIGIN: Origin = Origin { launch: 1, core: 0 };
 
 /// Memory of a test.
 struct VecMemory {
@@ -133,6 +135,8 @@ impl Rig {
             queues: QueueTable::new(QUEUES),
             counters: DeviceCounters::default(),
             failed: OnceLock::new(),
+            recorder: Recorder::off(),
+            baton: None,
         });
         let end = End::default();
         let cpu = Box::new(TestCpu { end: Arc::clone(&end), polled });
@@ -141,7 +145,7 @@ impl Rig {
         shared.inbox.send(Command::AddStream(Arc::clone(&stream)));
         shared.inbox.send(Command::AddQueue(QueueConfig { stream_id: 7, sq_id: 1, base: ring, depth }));
         shared.queues.get(1).unwrap().depth.store(depth, std::sync::atomic::Ordering::Relaxed);
-        Registers::of(&*shared.memory, 1).set_status(QueueStatus::ENABLED);
+        Registers::of(&*shared.memory, 1).enable(1);
         Self { shared, scheduler, end, stream, ring, depth, src, dst, now: Duration::ZERO }
     }
 
@@ -175,6 +179,7 @@ impl Rig {
             entry: KernelEntry::Native(no_kernel as KernelFn),
             args: 0,
             timeout: Duration::from_secs(5),
+            number: 0,
             stats: Arc::clone(&stats),
         };
         self.stream.submit();
@@ -210,7 +215,7 @@ fn runs_only_what_was_rung() {
     let mut rig = Rig::new(8, false);
     rig.shared.memory.write(rig.src, &[1, 2, 3, 4]);
     (0..4).for_each(|index| rig.put(index));
-    rig.shared.ring(1, 2).unwrap();
+    rig.shared.ring(1, 2, ORIGIN).unwrap();
     assert_eq!(rig.settle(), Progress::Idle);
     assert_eq!((rig.shared.memory.read(rig.dst, 4), rig.registers().head()), (vec![1, 2, 0, 0], 2));
 }
@@ -222,7 +227,7 @@ fn wraps_at_a_depth_that_is_no_power_of_two() {
     rig.shared.memory.write(rig.src, &bytes);
     for index in 0..23 {
         rig.put(index);
-        rig.shared.ring(1, (index + 1) % 5).unwrap();
+        rig.shared.ring(1, (index + 1) % 5, ORIGIN).unwrap();
         rig.settle();
     }
     assert_eq!((rig.shared.memory.read(rig.dst, 23), rig.registers().head()), (bytes, 3));
@@ -231,7 +236,7 @@ fn wraps_at_a_depth_that_is_no_power_of_two() {
 #[test]
 fn tail_outside_the_ring_is_refused_and_fails_the_device() {
     let mut rig = Rig::new(8, false);
-    assert_eq!(rig.shared.ring(1, 8), Err(DoorbellError::BadTail { tail: 8, depth: 8 }));
+    assert_eq!(rig.shared.ring(1, 8, ORIGIN), Err(DoorbellError::BadTail { tail: 8, depth: 8 }));
     rig.settle();
     assert_eq!(rig.failed(), "stream 7, sq 1: doorbell with tail 8, but the ring has 8 entries");
     assert_eq!(rig.registers().head(), 0);
@@ -251,7 +256,7 @@ fn stored_tail_outside_the_ring_fails_the_device() {
 #[test]
 fn doorbell_of_a_free_queue_fails_the_device() {
     let mut rig = Rig::new(8, false);
-    assert_eq!(rig.shared.ring(3, 1), Err(DoorbellError::FreeQueue));
+    assert_eq!(rig.shared.ring(3, 1, ORIGIN), Err(DoorbellError::FreeQueue));
     rig.settle();
     assert_eq!(rig.failed(), "sq 3: doorbell on a free queue");
 }
@@ -264,7 +269,7 @@ fn launch_completes_when_the_kernel_has_returned_and_what_it_rang_is_empty() {
         (0..400).for_each(|index| rig.put(index));
         match polled {
             true => rig.registers().ring(400),
-            false => rig.shared.ring(1, 400).unwrap(),
+            false => rig.shared.ring(1, 400, ORIGIN).unwrap(),
         }
         // Both become visible at once, and one turn of the queue is shorter than 400 tasks.
         rig.kernel_returns(0);
@@ -283,7 +288,7 @@ fn empty_queue_does_not_keep_a_running_kernel_complete() {
     let mut rig = Rig::new(8, false);
     rig.launch();
     rig.put(0);
-    rig.shared.ring(1, 1).unwrap();
+    rig.shared.ring(1, 1, ORIGIN).unwrap();
     rig.settle();
     assert_eq!((rig.registers().head(), rig.stream.outstanding()), (1, 1));
     rig.kernel_returns(0);
@@ -327,13 +332,13 @@ fn faulty_task_stops_its_queue_and_the_first_error_stays() {
     let mut sqe = copy_sqe(0x0001_0005, rig.src + 1, rig.dst + 1, 1);
     sqe[9] = 0x80;
     rig.put_sqe(1, sqe);
-    rig.shared.ring(1, 3).unwrap();
+    rig.shared.ring(1, 3, ORIGIN).unwrap();
     rig.settle();
     let first = "stream 7, sq 1, task 0x10005 in slot 1: reserved field res1 in byte 8 is 0x8000, not 0";
     assert_eq!(rig.failed(), first);
     assert_eq!((rig.shared.memory.read(rig.dst, 3), rig.registers().head()), (vec![1, 0, 0], 1));
     // Native kernels see the refusal; it is no second error.
-    assert_eq!(rig.shared.ring(1, 4), Err(DoorbellError::Refused));
+    assert_eq!(rig.shared.ring(1, 4, ORIGIN), Err(DoorbellError::Refused));
     rig.settle();
     assert_eq!(rig.failed(), first);
     rig.launch();
@@ -353,7 +358,7 @@ fn ranges_of_a_task_are_checked() {
         let mut rig = Rig::new(8, false);
         let (src, dst) = range(&rig);
         rig.put_sqe(0, copy_sqe(1, src, dst, 2));
-        rig.shared.ring(1, 1).unwrap();
+        rig.shared.ring(1, 1, ORIGIN).unwrap();
         rig.settle();
         assert!(rig.failed().contains(text), "{}", rig.failed());
         assert_eq!(rig.registers().head(), 0);
@@ -366,7 +371,7 @@ fn reduce_is_not_carried_out() {
     let mut sqe = copy_sqe(1, rig.src, rig.dst, 4);
     sqe[16] = 0x71;
     rig.put_sqe(0, sqe);
-    rig.shared.ring(1, 1).unwrap();
+    rig.shared.ring(1, 1, ORIGIN).unwrap();
     rig.settle();
     assert_eq!(rig.failed(), "stream 7, sq 1, task 0x1 in slot 0: sdma reduce with opcode 0x71 is not supported yet");
 }
@@ -377,7 +382,7 @@ fn removed_queue_is_answered_and_forgets_what_was_rung() {
     let (reply, answer) = std::sync::mpsc::sync_channel(1);
     rig.put(0);
     rig.shared.inbox.send(Command::RemoveQueues(vec![1], reply));
-    rig.shared.ring(1, 1).unwrap();
+    rig.shared.ring(1, 1, ORIGIN).unwrap();
     assert_eq!(rig.settle(), Progress::Idle);
     assert_eq!(answer.try_recv(), Ok(()));
     assert_eq!(rig.registers().head(), 0);

@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use hcomm_aicpu::spec::queue::QueueStatus;
 
 use super::alloc::Allocator;
+use super::baton::Baton;
 use super::error::{DeviceError, DoorbellError};
 use super::inbox::{Command, Inbox};
 use super::memory::Memory;
 use super::queue::{QueueTable, Registers, check_doorbell};
+use super::trace::{Origin, Recorder, What, Who};
 
 /// Counters of a device.
 #[derive(Debug, Default)]
@@ -35,6 +37,10 @@ pub struct Shared<M> {
     pub counters: DeviceCounters,
     /// The first error.
     pub failed: OnceLock<DeviceError>,
+    /// Events.
+    pub recorder: Recorder,
+    /// Deterministic mode.
+    pub baton: Option<Arc<Baton>>,
 }
 
 impl<M: Memory> Shared<M> {
@@ -43,21 +49,44 @@ impl<M: Memory> Shared<M> {
         self.alloc.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rings a doorbell by a call: what a native kernel does.
+    /// Something that a host may wait for has happened.
+    pub fn wake_hosts(&self) {
+        if let Some(baton) = &self.baton {
+            baton.wake_hosts();
+        }
+    }
+
+    /// Records that `origin` rings queue `sq_id` up to `tail`.
+    pub fn record_doorbell(&self, sq_id: u32, tail: u32, origin: Option<Origin>) {
+        if self.recorder.is_on() {
+            self.recorder.rung(sq_id, tail, origin);
+            let who = origin.map_or(Who::Stars, |origin| Who::Core(origin.core));
+            self.recorder.record(who, || What::Doorbell { sq_id, tail });
+        }
+    }
+
+    fn refuse(&self, sq_id: u32, tail: u32, origin: Origin, error: DoorbellError) -> DoorbellError {
+        self.recorder.record(Who::Core(origin.core), || What::DoorbellRefused { sq_id, tail, error });
+        error
+    }
+
+    /// Rings a doorbell by a call: what a native kernel, that of launch `origin`, does.
     ///
     /// # Errors
     /// [`DoorbellError`]. A doorbell that is wrong has been reported as an error of the device too.
-    pub fn ring(&self, sq_id: u32, tail: u32) -> Result<(), DoorbellError> {
+    pub fn ring(&self, sq_id: u32, tail: u32, origin: Origin) -> Result<(), DoorbellError> {
         let entry = self.queues.get(sq_id);
         let depth = entry.map_or(0, |entry| entry.depth.load(Ordering::Acquire));
         if let Err(error) = check_doorbell(depth, tail) {
             self.inbox.send(Command::BadDoorbell(sq_id, error));
-            return Err(error);
+            return Err(self.refuse(sq_id, tail, origin, error));
         }
         let registers = Registers::of(&*self.memory, sq_id);
         if registers.status().state() != QueueStatus::ENABLED {
-            return Err(DoorbellError::Refused);
+            return Err(self.refuse(sq_id, tail, origin, DoorbellError::Refused));
         }
+        // Before the doorbell: its tasks may start at once.
+        self.record_doorbell(sq_id, tail, Some(origin));
         registers.ring(tail);
         // Pairs with the fence of `Scheduler::retire`: either we see `noticed` unset, or the scheduler sees the new doorbell.
         fence(Ordering::SeqCst);

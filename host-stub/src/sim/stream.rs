@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use super::baton::Baton;
 use super::error::DeviceError;
 use crate::backend::KernelEntry;
 
@@ -16,6 +17,19 @@ pub type StreamId = u32;
 pub enum Op {
     /// Runs a kernel on the AI CPU.
     KernelLaunch(KernelLaunch),
+    /// Copies device memory, as the host has queued it (CPU_TS).
+    HostCopy(HostCopy),
+}
+
+/// A copy that the host has queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostCopy {
+    /// First byte written.
+    pub dst: u64,
+    /// First byte read.
+    pub src: u64,
+    /// Bytes.
+    pub len: u64,
 }
 
 /// A kernel and what it is started with.
@@ -29,6 +43,8 @@ pub struct KernelLaunch {
     pub args: u64,
     /// How long it may take.
     pub timeout: Duration,
+    /// Number in the order of starts, from 1; the scheduler sets it.
+    pub number: u64,
     /// Filled in when it has completed.
     pub stats: Arc<LaunchStats>,
 }
@@ -72,9 +88,9 @@ struct State {
 }
 
 /// What host and scheduler share of a stream.
-#[derive(Debug)]
 pub struct StreamShared {
     id: StreamId,
+    baton: Option<Arc<Baton>>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -91,7 +107,12 @@ pub enum Waited {
 impl StreamShared {
     /// An empty stream.
     pub fn new(id: StreamId) -> Self {
-        Self { id, state: Mutex::default(), changed: Condvar::new() }
+        Self { id, baton: None, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// In deterministic mode: hosts that wait for the stream wait for the baton.
+    pub fn with_baton(self, baton: Option<Arc<Baton>>) -> Self {
+        Self { baton, ..self }
     }
 
     /// Its number.
@@ -112,6 +133,9 @@ impl StreamShared {
             state.error = error;
         }
         self.changed.notify_all();
+        if let Some(baton) = &self.baton {
+            baton.wake_hosts();
+        }
     }
 
     /// Operations that have not completed.
@@ -137,5 +161,11 @@ impl StreamShared {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl std::fmt::Debug for StreamShared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StreamShared").field("id", &self.id).field("state", &self.state).finish_non_exhaustive()
     }
 }

@@ -5,6 +5,7 @@ use core::arch::global_asm;
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::mailbox::{BOOT_MAGIC, BootBlock, MAILBOX_VERSION};
 use hcomm_aicpu::spec::map::{BOOT_BLOCK_PHYS, HBM_HOLE, HBM_MAX};
+use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
 
 use super::{cpu, fault, mailbox, mmu, port, wake};
@@ -103,13 +104,15 @@ enum BootError {
     HbmSize(u64),
     #[error("HBM at {base} with {size:#x} bytes is not one range of whole GiB above the image in 48 bits")]
     HbmBase { base: DeviceAddr, size: u64 },
+    #[error("device type {0} is no soc that the image knows")]
+    Soc(u32),
     #[error("{0} thread slots, at most {MAX_THREADS}")]
     ThreadSlots(u32),
     #[error("thread table at {base} with {slots} slots is not an aligned range of HBM")]
     ThreadTable { base: DeviceAddr, slots: u32 },
 }
 
-fn check(boot: &BootBlock) -> Result<(), BootError> {
+fn check(boot: &BootBlock) -> Result<Soc, BootError> {
     if boot.magic != BOOT_MAGIC {
         return Err(BootError::Magic(boot.magic));
     }
@@ -132,7 +135,7 @@ fn check(boot: &BootBlock) -> Result<(), BootError> {
     if !is_inside || !thread_table.0.is_multiple_of(DESCRIPTOR_SIZE) {
         return Err(BootError::ThreadTable { base: thread_table, slots });
     }
-    Ok(())
+    Soc::from_device_type(boot.soc).ok_or(BootError::Soc(boot.soc))
 }
 
 /// What the start code jumps to.
@@ -143,13 +146,12 @@ extern "C" fn image_main() -> ! {
 
     // SAFETY: mapped by `enable`; the host wrote it before it started the core and does not change it.
     let boot = unsafe { (BOOT_BLOCK_PHYS as *const BootBlock).read_volatile() };
-    if let Err(error) = check(&boot) {
-        fault::report_boot(&error);
-    }
+    let soc = check(&boot).unwrap_or_else(|error| fault::report_boot(&error));
     tables.map_hbm(boot.hbm_base, boot.hbm_size);
 
     cpu::start_cycle_counter();
     wake::init();
+    port::DEVICE.set_soc(soc);
     // SAFETY: `check` found the table aligned and inside HBM, which stays mapped; the host owes the rings.
     unsafe { port::DEVICE.set_thread_table(boot.thread_table, boot.thread_slots as usize) };
     defmt::info!("image ready, hbm {=u64:#x}, {=u64:#x} bytes", boot.hbm_base.0, boot.hbm_size);

@@ -118,10 +118,10 @@ pub fn run() -> ! {
                 RUNNING.store(seq, Ordering::Relaxed);
                 port::enter();
                 // SAFETY: the host hands a kernel null or its parameters; a kernel checks which.
-                let result = unsafe { cpu::call_measured(kernel, args as *const c_void) };
-                port::leave();
+                let (code, instructions) = unsafe { cpu::call_measured(kernel, args as *const c_void) };
+                let code = port::leave(code);
                 RUNNING.store(0, Ordering::Relaxed);
-                result
+                (code, instructions)
             }
             None => {
                 defmt::error!("launch {=u64}: no kernel at {=u64:#x}", seq, entry);

@@ -19,9 +19,10 @@ pub fn enter() {
     TPIDR_EL1.set((&raw const CORE) as u64);
 }
 
-/// It has ended.
-pub fn leave() {
+/// It has ended, and its kernel returned `code`: what the launch answers.
+pub fn leave(code: u32) -> u32 {
     TPIDR_EL1.set(0);
+    CORE.finish_launch().answer(code)
 }
 
 /// The core while a launch runs on it, else null: the start code and [`leave`] put 0 there.

@@ -1,0 +1,79 @@
+//! Steps of deterministic mode: one thing at a time, and a seed picks which of those that can be done.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use super::Scheduler;
+use crate::sim::baton::SplitMix;
+use crate::sim::engine::CopyJob;
+use crate::sim::memory::Memory;
+
+/// What deterministic mode keeps.
+pub(super) struct Turns {
+    random: SplitMix,
+    /// Copies that were started and not made: engines end in any order.
+    copies: Vec<CopyJob>,
+}
+
+/// One thing that a step may do.
+#[derive(Clone, Copy)]
+enum Choice {
+    /// End this copy.
+    Copy(usize),
+    /// Look at this queue's doorbell, and start one task of it.
+    Queue(u32),
+    /// Look at the streams.
+    Streams,
+}
+
+impl<M: Memory> Scheduler<M> {
+    /// From now on each step does one thing, which `seed` picks.
+    pub fn by_turns(self, seed: u64) -> Self {
+        Self { turns: Some(Turns { random: SplitMix(seed), copies: Vec::new() }), ..self }
+    }
+
+    /// Keeps a copy for a later step. `false`: not in this mode.
+    pub(super) fn defer(&mut self, job: CopyJob) -> bool {
+        let Some(turns) = &mut self.turns else { return false };
+        turns.copies.push(job);
+        true
+    }
+
+    /// Does one of the things that can be done. `None`: not in this mode.
+    pub(super) fn step_by_turns(&mut self, now: Duration) -> Option<bool> {
+        let turns = self.turns.as_mut()?;
+        let copies = (0..turns.copies.len()).map(Choice::Copy);
+        let queues = self.active.iter().copied().map(Choice::Queue);
+        let mut choices: Vec<Choice> = copies.chain(queues).chain([Choice::Streams]).collect();
+        while !choices.is_empty() {
+            let picked = match &mut self.turns {
+                Some(turns) if choices.len() > 1 => turns.random.below(choices.len() as u64) as usize,
+                _ => 0,
+            };
+            if self.choose(choices.swap_remove(picked), now) {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+
+    fn choose(&mut self, choice: Choice, now: Duration) -> bool {
+        match choice {
+            Choice::Copy(index) => {
+                let Some(turns) = &mut self.turns else { return false };
+                let CopyJob { sq_id, dst, src, len } = turns.copies.swap_remove(index);
+                let result = self.shared.memory.copy(dst, src, u64::from(len));
+                self.copied(sq_id, result);
+                true
+            }
+            Choice::Queue(sq_id) => {
+                let worked = self.step_queue(sq_id, 1);
+                if self.retire(sq_id) {
+                    self.active.retain(|id| *id != sq_id);
+                }
+                worked
+            }
+            Choice::Streams => self.step_streams(now),
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Random sequences of calls against a plain model of memory and rings.
+//!
+//! Up to two kernels at once queue copies and calls that must be refused, in batches or not, on threads of any depth that they
+//! share. What the device did is read from its trace and its memory. `HCOMM_MODEL_CASES` sets how many sequences run,
+//! `HCOMM_MODEL_SEED` which.
+
+mod rig;
+
+use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
+use hcomm_aicpu::abi::{HcommBatchModeEnd, HcommBatchModeStart, HcommLocalCopyOnThread, HcommThreadResAcquireTimeOut};
+use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
+use hcomm_kernel::kernel;
+use host_stub::sim::trace::{Trace, What};
+use host_stub::{DeviceBuffer, DeviceOptions, LaunchStats, Stream};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed, TestCaseResult, TestError, TestRunner};
+use rig::{Rig, pattern};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Bytes of the source that all share and nobody writes, and of the region that one kernel has for each thread.
+const LEN: usize = 2048;
+/// Sequences unless `HCOMM_MODEL_CASES` says otherwise.
+const CASES: u32 = 300;
+
+/// One call of a kernel.
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    /// Copies within the kernel's region of the thread, or from the shared source into it.
+    Copy { thread: usize, dst: usize, src: usize, len: usize, from_own: bool },
+    /// A call that changes nothing.
+    Refused { thread: usize, why: Why },
+    /// Starts a batch, or ends the one that is open.
+    Batch,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    NullDst,
+    NullSrc,
+    NullThread,
+    StaleThread,
+    WildThread,
+    PastTheEnd,
+    Empty,
+}
+
+impl Why {
+    fn code(self) -> i32 {
+        match self {
+            Self::NullDst | Self::NullSrc | Self::NullThread => 2,
+            Self::StaleThread | Self::WildThread => 6,
+            Self::PastTheEnd => 1,
+            Self::Empty => 0,
+        }
+    }
+}
+
+/// One sequence.
+#[derive(Clone, Debug)]
+struct Case {
+    device_seed: u64,
+    depths: Vec<u32>,
+    /// Calls of each kernel.
+    kernels: Vec<Vec<Call>>,
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let thread = 0..3_usize;
+    let len = prop_oneof![6 => 1..20_usize, 2 => 20..300_usize, 1 => 300..1000_usize];
+    let copy = (thread.clone(), 0..1000_usize, 0..1000_usize, len, any::<bool>())
+        .prop_map(|(thread, dst, src, len, from_own)| Call::Copy { thread, dst, src, len, from_own });
+    let why = prop_oneof![
+        Just(Why::NullDst),
+        Just(Why::NullSrc),
+        Just(Why::NullThread),
+        Just(Why::StaleThread),
+        Just(Why::WildThread),
+        Just(Why::PastTheEnd),
+        Just(Why::Empty),
+    ];
+    let refused = (thread, why).prop_map(|(thread, why)| Call::Refused { thread, why });
+    prop_oneof![8 => copy, 1 => refused, 1 => Just(Call::Batch)]
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let depth = prop_oneof![2..10_u32, Just(64), Just(100)];
+    let depths = prop::collection::vec(depth, 3);
+    let kernels = prop::collection::vec(prop::collection::vec(call(), 0..60), 1..=2);
+    (any::<u64>(), depths, kernels).prop_map(|(device_seed, depths, kernels)| Case { device_seed, depths, kernels })
+}
+
+/// A call as the kernel reads it.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Entry {
+    /// 0 copy, 1 start of a batch, 2 end.
+    kind: u32,
+    /// What the call answered.
+    code: i32,
+    thread: u64,
+    dst: u64,
+    src: u64,
+    len: u64,
+}
+
+/// Parameters of [`model_calls`].
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct ModelParams {
+    header: ParamsHeader,
+    entries: DeviceAddr,
+    count: u64,
+}
+
+impl KernelParams for ModelParams {
+    const MAGIC: u32 = u32::from_le_bytes(*b"MODL");
+    const VERSION: u32 = 1;
+}
+
+kernel! {
+    /// Makes the calls of a list and notes what each answered.
+    fn model_calls(params: &ModelParams) -> Result<(), hcomm_aicpu::Error> {
+        let entries = std::ptr::with_exposed_provenance_mut::<Entry>(params.entries.0 as usize);
+        for index in 0..params.count as usize {
+            // SAFETY: the test hands `count` entries over and keeps them until the launch has ended.
+            let mut entry = unsafe { entries.add(index).read() };
+            let (dst, src) = (entry.dst as usize, entry.src as usize);
+            entry.code = match entry.kind {
+                0 => HcommLocalCopyOnThread(
+                    entry.thread,
+                    std::ptr::without_provenance_mut(dst),
+                    std::ptr::without_provenance(src),
+                    entry.len,
+                ),
+                1 => HcommBatchModeStart(std::ptr::null()),
+                2 => HcommBatchModeEnd(std::ptr::null()),
+                _ => HcommThreadResAcquireTimeOut(1.0),
+            };
+            // SAFETY: as above.
+            unsafe { entries.add(index).write(entry) };
+        }
+        Ok(())
+    }
+}
+
+/// A copy that the model expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Expected {
+    dst: u64,
+    src: u64,
+    len: u32,
+}
+
+/// What one kernel is given, and what is to come of it.
+struct Kernel {
+    entries: Vec<Entry>,
+    codes: Vec<i32>,
+    /// Copies on each thread.
+    copies: Vec<Vec<Expected>>,
+}
+
+/// The memory of one run: a source, and a region for each kernel and thread.
+struct Memory {
+    source: DeviceBuffer,
+    regions: Vec<Vec<DeviceBuffer>>,
+}
+
+impl Memory {
+    fn new(rig: &Rig, case: &Case) -> Self {
+        let region = |index: usize| rig.buffer(&pattern(LEN, index as u64));
+        let regions = |kernel| (0..case.depths.len()).map(|thread| region(10 * kernel + thread + 1)).collect();
+        let regions = (0..case.kernels.len()).map(regions).collect();
+        Self { source: region(0), regions }
+    }
+}
+
+fn plan(calls: &[Call], threads: &[u64], source: &DeviceBuffer, regions: &[DeviceBuffer]) -> Kernel {
+    let mut kernel = Kernel { entries: Vec::new(), codes: Vec::new(), copies: vec![Vec::new(); threads.len()] };
+    let mut in_batch = false;
+    let mut push = |kind, thread, dst: u64, src: u64, len, code| {
+        kernel.entries.push(Entry { kind, code: -1, thread, dst, src, len });
+        kernel.codes.push(code);
+    };
+    for call in calls {
+        match *call {
+            Call::Copy { thread, dst, src, len, from_own } => {
+                // Partial overlap within a task has no defined result: such a copy reads the shared source instead.
+                let from_own = from_own && (dst == src || dst.abs_diff(src) >= len);
+                let from = if from_own { &regions[thread] } else { source };
+                let (dst, src) = (regions[thread].addr().0 + dst as u64, from.addr().0 + src as u64);
+                push(0, threads[thread], dst, src, len as u64, 0);
+                kernel.copies[thread].push(Expected { dst, src, len: len as u32 });
+            }
+            Call::Refused { thread, why } => {
+                let (good, dst, src) = (threads[thread], regions[thread].addr().0, source.addr().0);
+                let code = why.code();
+                match why {
+                    Why::NullDst => push(0, good, 0, src, 8, code),
+                    Why::NullSrc => push(0, good, dst, 0, 0, code),
+                    Why::NullThread => push(0, 0, dst, src, 8, code),
+                    Why::StaleThread => push(0, good ^ (3 << 48), dst, src, 8, code),
+                    Why::WildThread => push(0, u64::MAX, dst, src, 8, code),
+                    Why::PastTheEnd => push(0, good, dst, src, u64::MAX, code),
+                    Why::Empty => push(0, good, dst, src, 0, code),
+                }
+            }
+            Call::Batch => {
+                in_batch = !in_batch;
+                push(if in_batch { 1 } else { 2 }, 0, 0, 0, 0, 0);
+            }
+        }
+    }
+    if in_batch {
+        push(2, 0, 0, 0, 0, 0);
+    }
+    kernel
+}
+
+/// What the trace says about one run: the copies that each queue has started, in order, and how many have ended.
+struct Seen {
+    started: Vec<Vec<Expected>>,
+    ended: u64,
+}
+
+/// Reads the trace and checks what holds for every run: slots and heads go round, ids are each used once, and a task has
+/// ended before the next one of its queue starts.
+fn read_trace(trace: &Trace, depths: &[u32]) -> Result<Seen, TestCaseError> {
+    prop_assert_eq!(trace.lost, 0);
+    let mut seen = Seen { started: vec![Vec::new(); depths.len()], ended: 0 };
+    let mut ids = HashSet::new();
+    let mut next = vec![(0, None); depths.len()];
+    let mut last_id = vec![None; depths.len()];
+    for event in &trace.events {
+        match &event.what {
+            What::TaskStarted { task, range, .. } => {
+                let queue = task.sq_id as usize;
+                prop_assert_eq!(next[queue], (task.slot, None), "queue {}: {}", queue, event);
+                prop_assert!(ids.insert(task.task_id), "task id used twice: {}", event);
+                let consecutive = last_id[queue].is_none_or(|last: u32| last + 1 == task.task_id);
+                prop_assert!(consecutive, "a refused call has used up an id: {}", event);
+                last_id[queue] = Some(task.task_id);
+                next[queue].1 = Some(task.task_id);
+                seen.started[queue].push(Expected { dst: range.dst, src: range.src, len: range.len });
+            }
+            What::TaskEnded { task } => {
+                let queue = task.sq_id as usize;
+                prop_assert_eq!(next[queue], (task.slot, Some(task.task_id)), "queue {}: {}", queue, event);
+                next[queue] = ((task.slot + 1) % depths[queue], None);
+                seen.ended += 1;
+            }
+            What::HeadPublished { sq_id, head } => {
+                prop_assert_eq!(next[*sq_id as usize], (*head, None), "{}", event);
+            }
+            What::Error(error) => return Err(TestCaseError::fail(format!("device error: {error}"))),
+            _ => {}
+        }
+    }
+    Ok(seen)
+}
+
+fn check(case: &Case) -> TestCaseResult {
+    let rig = Rig::with_options(DeviceOptions::deterministic(case.device_seed));
+    let threads: Vec<u64> = case.depths.iter().map(|depth| rig.thread(*depth).0).collect();
+    let memory = Memory::new(&rig, case);
+    let kernel = rig.device.load_kernel("model_calls").expect("it is of this program");
+    let mut runs = Vec::new();
+    for (calls, regions) in case.kernels.iter().zip(&memory.regions) {
+        let plan = plan(calls, &threads, &memory.source, regions);
+        // A list of no calls needs an address too.
+        let entries = rig.buffer(&[plan.entries.as_bytes(), &[0; 8]].concat());
+        let stream = Stream::new(&rig.device);
+        let (header, count) = (ModelParams::HEADER, plan.entries.len() as u64);
+        let stats = stream.launch(&kernel, &ModelParams { header, entries: entries.addr(), count });
+        runs.push((plan, entries, stream, stats.map_err(|error| TestCaseError::fail(error.to_string()))?));
+    }
+    for (_, _, stream, _) in &runs {
+        stream.synchronize().map_err(|error| TestCaseError::fail(error.to_string()))?;
+    }
+    let seen = read_trace(&rig.device.trace(), &case.depths)?;
+    let source = pattern(LEN, 0);
+    prop_assert!(rig.read(&memory.source) == source, "the source changed");
+    let mut copies = 0;
+    for (index, (plan, entries, _, stats)) in runs.iter().enumerate() {
+        check_kernel(&rig, plan, entries, stats)?;
+        for (thread, expected) in plan.copies.iter().enumerate() {
+            let region = &memory.regions[index][thread];
+            // Kernels that share a queue each have a region of their own.
+            let mine = |copy: &&Expected| copy.dst.wrapping_sub(region.addr().0) < LEN as u64;
+            let started: Vec<_> = seen.started[thread].iter().filter(mine).collect();
+            prop_assert_eq!(started, expected.iter().collect::<Vec<_>>(), "kernel {}, thread {}", index, thread);
+            let before = pattern(LEN, 10 * index as u64 + thread as u64 + 1);
+            let after = replay(before, (memory.source.addr().0, &source), region.addr().0, expected);
+            prop_assert!(rig.read(region) == after, "kernel {}, thread {}: memory differs", index, thread);
+            copies += expected.len() as u64;
+        }
+    }
+    prop_assert_eq!(seen.ended, copies);
+    prop_assert_eq!(rig.device.statistics().tasks, copies);
+    Ok(())
+}
+
+/// What each call answered.
+fn check_kernel(rig: &Rig, plan: &Kernel, entries: &DeviceBuffer, stats: &LaunchStats) -> TestCaseResult {
+    let bytes = rig.read(entries);
+    let answered = bytes.chunks_exact(size_of::<Entry>()).take(plan.codes.len());
+    let codes: Vec<i32> =
+        answered.map(|entry| Entry::read_from_bytes(entry).expect("as long as an entry").code).collect();
+    prop_assert_eq!(&codes, &plan.codes);
+    prop_assert!(stats.tasks() >= plan.copies.iter().flatten().count() as u64);
+    Ok(())
+}
+
+/// The model of memory: copies in their order.
+fn replay(mut bytes: Vec<u8>, source: (u64, &[u8]), region: u64, copies: &[Expected]) -> Vec<u8> {
+    for Expected { dst, src, len } in copies {
+        let (dst, len) = ((dst - region) as usize, *len as usize);
+        match src.wrapping_sub(region) as usize {
+            own if own < LEN => bytes.copy_within(own..own + len, dst),
+            _ => {
+                let from = (src - source.0) as usize;
+                bytes[dst..dst + len].copy_from_slice(&source.1[from..from + len]);
+            }
+        }
+    }
+    bytes
+}
+
+#[test]
+fn random_sequences_do_what_the_model_does() {
+    let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().expect("a number"));
+    let cases = number("HCOMM_MODEL_CASES").map_or(CASES, |cases| cases as u32);
+    let seed = number("HCOMM_MODEL_SEED").unwrap_or_else(|| RandomState::new().hash_one(cases));
+    let config = Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(seed), ..Config::default() };
+    let result = TestRunner::new(config).run(&case(), |case| check(&case));
+    if let Err(TestError::Fail(reason, case)) = &result {
+        panic!(
+            "HCOMM_MODEL_SEED={seed} HCOMM_MODEL_CASES={cases}, device seed {}: {reason}\n{case:?}",
+            case.device_seed
+        );
+    }
+    result.unwrap();
+}
