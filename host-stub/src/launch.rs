@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hcomm_aicpu::spec::DeviceAddr;
-use hcomm_aicpu::spec::params::KernelParams;
+use hcomm_aicpu::spec::params::{self, KernelParams, ParamsError, ParamsHeader};
 use hcomm_aicpu::spec::thread::Engine;
-use hcomm_kernel::KernelFn;
+use hcomm_kernel::{KernelFn, MisbehaveParams, Misbehaviour};
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::backend::KernelEntry;
 use crate::backend::native::kernels;
@@ -17,6 +18,7 @@ use crate::loader::LoadError;
 use crate::product::Side;
 use crate::sim::alloc::Kind;
 use crate::sim::baton::{Baton, NoTurn};
+use crate::sim::fault::KernelFault;
 use crate::sim::inbox::Command;
 use crate::sim::stream::Waited;
 use crate::sim::trace::{What, Who};
@@ -66,6 +68,17 @@ pub(crate) fn native_kernel(name: &str) -> Result<Kernel, Error> {
     }
 }
 
+/// What the kernel `misbehave` does for a fault.
+fn misbehaviour(fault: KernelFault) -> Misbehaviour {
+    match fault {
+        KernelFault::DataAbort => Misbehaviour::DATA_ABORT,
+        KernelFault::Undefined => Misbehaviour::UNDEFINED,
+        KernelFault::StackOverflow => Misbehaviour::STACK_OVERFLOW,
+        KernelFault::Panic => Misbehaviour::PANIC,
+        KernelFault::Hang => Misbehaviour::HANG,
+    }
+}
+
 /// Operations that run one after the other.
 pub struct Stream {
     device: Device,
@@ -90,8 +103,10 @@ impl Stream {
     /// The launch owns a copy of the parameters in device memory, 64-byte aligned, until it has completed.
     ///
     /// # Errors
-    /// No room for the parameters, a kernel of another CPU, a failed device.
+    /// Parameters with the head of another type, no room for them, a kernel of another CPU, a failed device.
     pub fn launch<P: KernelParams>(&self, kernel: &Kernel, params: &P) -> Result<Arc<LaunchStats>, Error> {
+        let head = ParamsHeader::read_from_prefix(params.as_bytes()).map_err(|_| ParamsError::Null)?.0;
+        params::check::<P>(&head)?;
         self.launch_bytes(kernel, params.as_bytes())
     }
 
@@ -118,6 +133,19 @@ impl Stream {
         if !kernel.runs_on(inner.options.cpu) {
             return Err(Error::WrongCpu(kernel.name().to_owned()));
         }
+        match inner.kernel_fault(self.id()) {
+            Some(fault) => {
+                let name = format!("misbehave in place of {}", kernel.name());
+                let misbehave = Kernel::new(&name, self.device.load_kernel("misbehave")?.entry);
+                let params = MisbehaveParams { header: MisbehaveParams::HEADER, kind: misbehaviour(fault) };
+                self.submit(&misbehave, params.as_bytes(), timeout)
+            }
+            None => self.submit(kernel, params, timeout),
+        }
+    }
+
+    fn submit(&self, kernel: &Kernel, params: &[u8], timeout: Option<Duration>) -> Result<Arc<LaunchStats>, Error> {
+        let inner = &self.device.0;
         let args = match params.len() as u64 {
             0 => 0,
             len => {

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`local_copy()`] | one copy from the user's buffer into the communicator's |
 //! | [`copy_list()`] | many copies, as a list in device memory asks for them |
+//! | [`misbehave()`] | fails as asked, for tests and fault plans |
 //!
 //! It does not define the platform (`hcomm_port_*` of `hcomm-aicpu`): the image does, and so must every program that links
 //! this crate.
@@ -16,7 +17,9 @@
 mod copy_list;
 mod entry;
 mod local_copy;
+mod misbehave;
 
 pub use copy_list::{CopyListParams, ListedCopy, copy_list};
 pub use entry::{Answer, KernelEntry, KernelFn, kernels, run_kernel};
 pub use local_copy::{LocalCopyParams, local_copy};
+pub use misbehave::{MisbehaveParams, Misbehaviour, UNMAPPED, misbehave};

@@ -18,6 +18,7 @@ use super::output::Output;
 use super::session::{self, CpuArg, Session};
 
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = session::FAULT_HELP)]
 pub struct CopyArgs {
     /// File to read.
     input: PathBuf,

@@ -11,6 +11,7 @@ use super::baton::Baton;
 use super::error::DoorbellError;
 use super::memory::OutsideHbm;
 use super::queue::QueueConfig;
+use super::recovery::Recovery;
 use super::stream::{Op, StreamId, StreamShared};
 
 /// What the scheduler is told.
@@ -20,6 +21,10 @@ pub enum Command {
     AddQueue(QueueConfig),
     /// Queues belong to no thread any more. Answered when no engine works on them.
     RemoveQueues(Vec<u32>, SyncSender<()>),
+    /// Queues are to stop; answered when they have.
+    SuspendQueues(Vec<u32>, SyncSender<()>),
+    /// Queues, or the device, start anew.
+    Recover(Recovery),
     /// A new stream.
     AddStream(Arc<StreamShared>),
     /// Forget a stream.

@@ -7,9 +7,12 @@ pub mod baton;
 pub mod decode;
 pub mod engine;
 pub mod error;
+pub mod fault;
+pub mod hold;
 pub mod inbox;
 pub mod memory;
 pub mod queue;
+pub mod recovery;
 pub mod scheduler;
 #[cfg(test)]
 mod scheduler_tests;

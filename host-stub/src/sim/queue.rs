@@ -8,6 +8,7 @@ use hcomm_aicpu::spec::queue::{DOORBELL_OFFSET, Doorbell, HEAD_OFFSET, QueueStat
 use hcomm_aicpu::spec::thread::MAX_THREADS;
 
 use super::error::{DoorbellError, QueueName};
+use super::hold::Hold;
 use super::memory::Memory;
 
 /// Hardware queues of a device: one for each thread.
@@ -135,6 +136,10 @@ pub struct QueueEntry {
     pub doorbells: AtomicU64,
     /// Tasks carried out.
     pub tasks: AtomicU64,
+    /// Number of the doorbell that is refused, counted from 1; 0 = none.
+    pub refuse_at: AtomicU64,
+    /// Doorbells that the processor has rung by a call, refused ones included.
+    pub rings: AtomicU64,
     /// Whether the scheduler has been told that the queue was rung, and has not yet found it empty since.
     pub noticed: AtomicBool,
 }
@@ -175,13 +180,19 @@ pub struct HwQueue {
     pub stopped: bool,
     /// It is in the scheduler's list of active queues.
     pub active: bool,
+    /// Its communicator is suspended: nothing runs, doorbells are ignored.
+    pub suspended: bool,
+    /// What keeps it from its next task.
+    pub hold: Hold,
 }
 
 impl HwQueue {
     /// A queue with nothing rung.
     pub fn new(config: QueueConfig) -> Self {
         let (head, rung, count, last_rung) = (0, 0, 0, 0);
-        Self { config, head, rung, count, last_rung, task_id: 0, busy: false, stopped: false, active: false }
+        let (busy, stopped, active, suspended) = (false, false, false, false);
+        let hold = Hold::default();
+        Self { config, head, rung, count, last_rung, task_id: 0, busy, stopped, active, suspended, hold }
     }
 
     /// Whether everything that was rung has been carried out.
@@ -199,6 +210,9 @@ impl HwQueue {
             return Ok(0);
         }
         self.count = doorbell.count();
+        if self.suspended {
+            return Ok(0);
+        }
         check_doorbell(self.config.depth, doorbell.tail())?;
         self.rung = doorbell.tail();
         Ok(new)
@@ -211,6 +225,7 @@ impl HwQueue {
 
     /// The entry at `head` is done. Gives the new head, which is to be published.
     pub fn advance(&mut self) -> u32 {
+        self.hold.task_ran();
         self.head = if self.head + 1 == self.config.depth { 0 } else { self.head + 1 };
         self.head
     }

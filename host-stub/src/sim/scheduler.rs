@@ -16,9 +16,12 @@ use hcomm_aicpu::spec::queue::QueueStatus;
 use super::decode::{self, Task, TaskKind};
 use super::engine::{CopyJob, EnginePool, INLINE_LEN};
 use super::error::{DeviceError, DoorbellError, QueueName, TaskError};
+use super::fault::{Fault, FaultCounter, FaultPlan};
+use super::hold::Hold;
 use super::inbox::Command;
 use super::memory::{Memory, OutsideHbm};
 use super::queue::{HwQueue, QueueConfig, Registers};
+use super::recovery::Recovery;
 use super::shared::Shared;
 use super::stream::{HostCopy, KernelLaunch, Op, StreamId, StreamShared};
 use super::trace::{Origin, TaskPlace, TaskRange, What, Who};
@@ -42,45 +45,72 @@ pub enum Progress {
     Stopped,
 }
 
+/// How a scheduler treats what can go wrong.
+#[derive(Clone, Debug)]
+pub struct Conduct {
+    /// Faults to inject.
+    pub faults: FaultPlan,
+    /// How long the task at the head of a queue may wait until it runs.
+    pub task_timeout: Duration,
+    /// Whether a partial overlap of source and destination is only logged and counted.
+    pub overlap_is_warning: bool,
+}
+
+impl Default for Conduct {
+    fn default() -> Self {
+        Self { faults: FaultPlan::default(), task_timeout: Duration::from_secs(60), overlap_is_warning: false }
+    }
+}
+
 /// A launch that has been started.
-struct Running {
+pub(super) struct Running {
     launch: KernelLaunch,
     core: usize,
     /// Observed doorbells when it started.
-    since: u64,
+    pub(super) since: u64,
     /// Tasks of the device when it started.
     tasks: u64,
     deadline: Duration,
-    returned: Option<Returned>,
+    pub(super) returned: Option<Returned>,
+    /// What went wrong without the device failing.
+    pub(super) error: Option<DeviceError>,
 }
 
-struct HostStream {
+pub(super) struct HostStream {
     shared: Arc<StreamShared>,
     ops: VecDeque<Op>,
-    running: Option<Running>,
+    pub(super) running: Option<Running>,
     /// Nobody will submit to it any more.
     detached: bool,
 }
 
 /// The scheduler of one device.
 pub struct Scheduler<M: Memory> {
-    shared: Arc<Shared<M>>,
-    cpu: Box<dyn Cpu>,
+    pub(super) shared: Arc<Shared<M>>,
+    pub(super) cpu: Box<dyn Cpu>,
     /// `None`: all copies are made by the scheduler's own thread.
-    engines: Option<EnginePool>,
+    pub(super) engines: Option<EnginePool>,
     /// Deterministic mode.
     turns: Option<turns::Turns>,
-    queues: Vec<Option<HwQueue>>,
+    pub(super) queues: Vec<Option<HwQueue>>,
     /// Queues that may have something to do.
     active: Vec<u32>,
-    streams: BTreeMap<StreamId, HostStream>,
-    core_busy: Vec<bool>,
+    pub(super) streams: BTreeMap<StreamId, HostStream>,
+    pub(super) core_busy: Vec<bool>,
     /// Doorbells observed, over all queues.
     observed: u64,
     /// Launches that were started.
     launches: u64,
     /// Removed queues that an engine still works on, and who waits for them.
     removals: Vec<(Vec<u32>, SyncSender<()>)>,
+    /// What waits for engines and kernels.
+    pub(super) recoveries: Vec<Recovery>,
+    /// Parameters of launches that ended with their kernel still running.
+    pub(super) orphans: Vec<u64>,
+    conduct: Conduct,
+    faults: FaultCounter,
+    /// Time of the present step.
+    now: Duration,
     commands: Vec<Command>,
     stopped: bool,
 }
@@ -101,18 +131,30 @@ impl<M: Memory> Scheduler<M> {
             observed: 0,
             launches: 0,
             removals: Vec::new(),
+            recoveries: Vec::new(),
+            orphans: Vec::new(),
+            conduct: Conduct::default(),
+            faults: FaultCounter::default(),
+            now: Duration::ZERO,
             commands: Vec::new(),
             stopped: false,
         }
     }
 
+    /// Sets how it treats what can go wrong.
+    pub fn with_conduct(self, conduct: Conduct) -> Self {
+        Self { faults: FaultCounter::new(&conduct.faults), conduct, ..self }
+    }
+
     /// Does what can be done at `now`, a time since the start of the device, without waiting.
     pub fn step(&mut self, now: Duration) -> Progress {
+        self.now = now;
         let mut worked = self.take_commands();
         if self.stopped {
             self.close();
             return Progress::Stopped;
         }
+        self.recover();
         if self.failed() {
             return if worked { Progress::Worked } else { Progress::Idle };
         }
@@ -124,16 +166,18 @@ impl<M: Memory> Scheduler<M> {
             return Progress::Worked;
         }
         let running = || self.streams.values().filter_map(|stream| stream.running.as_ref());
-        let deadline = running().filter(|running| running.returned.is_none()).map(|running| running.deadline).min();
-        match deadline {
-            Some(_) if self.cpu.is_polled() => Progress::Polling,
+        let kernel = running().filter(|running| running.returned.is_none()).map(|running| running.deadline).min();
+        let look = |id: &u32| self.queues[*id as usize].as_ref()?.hold.next_look(self.conduct.task_timeout);
+        let queue = self.active.iter().filter_map(look).min();
+        match kernel.into_iter().chain(queue).min() {
+            Some(_) if kernel.is_some() && self.cpu.is_polled() => Progress::Polling,
             Some(deadline) => Progress::Waiting(deadline.saturating_sub(now)),
             None => Progress::Idle,
         }
     }
 
     fn failed(&self) -> bool {
-        self.shared.failed.get().is_some()
+        self.shared.failed.is_set()
     }
 
     fn take_commands(&mut self) -> bool {
@@ -153,6 +197,7 @@ impl<M: Memory> Scheduler<M> {
             Command::AddQueue(config) => self.add_queue(config),
             Command::RemoveQueues(ids, reply) => {
                 for id in &ids {
+                    self.drop_tasks(*id, "freed");
                     if let Some(queue) = self.queue_mut(*id) {
                         queue.stopped = true;
                     }
@@ -160,6 +205,13 @@ impl<M: Memory> Scheduler<M> {
                 self.removals.push((ids, reply));
                 self.finish_removals();
             }
+            Command::SuspendQueues(ids, reply) => {
+                self.suspend(&ids);
+                // Whoever asked may have stopped waiting.
+                let _ = reply.try_send(());
+                self.shared.wake_hosts();
+            }
+            Command::Recover(recovery) => self.recoveries.push(recovery),
             Command::AddStream(shared) => {
                 let stream = HostStream { shared, ops: VecDeque::new(), running: None, detached: false };
                 self.streams.insert(stream.shared.id(), stream);
@@ -171,7 +223,7 @@ impl<M: Memory> Scheduler<M> {
                 self.forget(id);
             }
             Command::Submit(id, op) => {
-                let failed = self.shared.failed.get().cloned();
+                let failed = self.shared.failed.get();
                 if let Some(stream) = self.streams.get_mut(&id) {
                     match failed {
                         None => stream.ops.push_back(op),
@@ -194,10 +246,13 @@ impl<M: Memory> Scheduler<M> {
         if self.queues.len() <= index {
             self.queues.resize_with(index + 1, || None);
         }
-        self.queues[index] = Some(HwQueue::new(config));
+        let faults = &self.conduct.faults;
+        let hold =
+            Hold { delay: faults.delay(config.name()), runs_left: faults.dead_after(config.name()), since: None };
+        self.queues[index] = Some(HwQueue { hold, ..HwQueue::new(config) });
     }
 
-    fn queue_mut(&mut self, sq_id: u32) -> Option<&mut HwQueue> {
+    pub(super) fn queue_mut(&mut self, sq_id: u32) -> Option<&mut HwQueue> {
         self.queues.get_mut(sq_id as usize)?.as_mut()
     }
 
@@ -230,7 +285,7 @@ impl<M: Memory> Scheduler<M> {
         }
     }
 
-    fn bad_doorbell(&mut self, sq_id: u32, error: DoorbellError) {
+    pub(super) fn bad_doorbell(&mut self, sq_id: u32, error: DoorbellError) {
         let queue = match self.queue_mut(sq_id) {
             Some(queue) => {
                 queue.stopped = true;
@@ -281,9 +336,16 @@ impl<M: Memory> Scheduler<M> {
                 return true;
             }
         };
+        let now = self.now;
         for _ in 0..tasks {
             match self.queue_mut(sq_id) {
-                Some(queue) if !queue.busy && !queue.stopped && !queue.is_empty() => self.run_task(sq_id),
+                Some(queue) if !queue.busy && !queue.stopped && !queue.is_empty() => {
+                    if queue.hold.keeps(now) {
+                        worked |= self.check_stalled(sq_id);
+                        break;
+                    }
+                    self.run_task(sq_id);
+                }
                 _ => break,
             }
             worked = true;
@@ -291,8 +353,19 @@ impl<M: Memory> Scheduler<M> {
         worked
     }
 
+    /// Fails the device if the task at the head of a queue has waited for too long.
+    fn check_stalled(&mut self, sq_id: u32) -> bool {
+        let (now, timeout) = (self.now, self.conduct.task_timeout);
+        let Some(queue) = self.queue_mut(sq_id).filter(|queue| queue.hold.is_over(now, timeout)) else { return false };
+        queue.stopped = true;
+        let (name, slot, tail, addr) = (queue.config.name(), queue.head, queue.rung, queue.slot_addr());
+        let task_id = self.shared.memory.load_sqe(addr).map_or(0, |sqe| decode::task_id(&sqe));
+        self.fail(DeviceError::Stalled { queue: name, task_id, slot, tail, timeout });
+        true
+    }
+
     /// Takes a new tail.
-    fn observe(&mut self, sq_id: u32) -> Result<u32, DoorbellError> {
+    pub(super) fn observe(&mut self, sq_id: u32) -> Result<u32, DoorbellError> {
         let doorbell = Registers::of(&*self.shared.memory, sq_id).doorbell();
         let observed = self.observed;
         // Who rings by a call has said so already.
@@ -304,7 +377,12 @@ impl<M: Memory> Scheduler<M> {
             self.observed = observed + u64::from(new);
             self.shared.counters.doorbells.fetch_add(u64::from(new), Ordering::Relaxed);
             if let Some(entry) = self.shared.queues.get(sq_id) {
-                entry.doorbells.fetch_add(u64::from(new), Ordering::Relaxed);
+                let seen = entry.doorbells.fetch_add(u64::from(new), Ordering::Relaxed) + u64::from(new);
+                // A doorbell that is a store can't be refused: the queue says so before.
+                let refuse_at = entry.refuse_at.load(Ordering::Relaxed);
+                if self.cpu.is_polled() && refuse_at != 0 && seen + 1 >= refuse_at {
+                    Registers::of(&*self.shared.memory, sq_id).set_state(QueueStatus::REFUSING);
+                }
             }
             if let Some(origin) = origin {
                 self.shared.record_doorbell(sq_id, doorbell.tail(), origin);
@@ -357,7 +435,10 @@ impl<M: Memory> Scheduler<M> {
             let alloc = self.shared.lock_alloc();
             alloc.check_user(task.src, u64::from(len)).map_err(|error| TaskError::Src { len, error })?;
             alloc.check_user(task.dst, u64::from(len)).map_err(|error| TaskError::Dst { len, error })?;
+            drop(alloc);
+            self.check_overlap(sq_id, task.src, task.dst, len)?;
         }
+        self.inject(sq_id, &task)?;
         let job = CopyJob { sq_id, dst: task.dst, src: task.src, len };
         if len != 0 && self.defer(job) {
             if let Some(queue) = self.queue_mut(sq_id) {
@@ -381,6 +462,33 @@ impl<M: Memory> Scheduler<M> {
             }
         }
         Ok(())
+    }
+
+    /// # Errors
+    /// [`TaskError::Overlap`], unless that is only to be logged.
+    fn check_overlap(&self, sq_id: u32, src: u64, dst: u64, len: u32) -> Result<(), TaskError> {
+        if src == dst || src.abs_diff(dst) >= u64::from(len) {
+            return Ok(());
+        }
+        let error = TaskError::Overlap { src, dst, len };
+        if !self.conduct.overlap_is_warning {
+            return Err(error);
+        }
+        self.shared.counters.overlaps.fetch_add(1, Ordering::Relaxed);
+        log::warn!("sq {sq_id}: {error}");
+        Ok(())
+    }
+
+    /// # Errors
+    /// What the fault plan has for this task.
+    fn inject(&mut self, sq_id: u32, task: &Task) -> Result<(), TaskError> {
+        let Some(name) = self.queue_mut(sq_id).map(|queue| queue.config.name()) else { return Ok(()) };
+        let Task { src, dst, len, .. } = *task;
+        match self.faults.task(name, task.task_id) {
+            Some(Fault::Translation) => Err(TaskError::Translation { src, len }),
+            Some(_) => Err(TaskError::Engine { src, dst, len }),
+            None => Ok(()),
+        }
     }
 
     fn copied(&mut self, sq_id: u32, result: Result<(), OutsideHbm>) {
@@ -465,12 +573,14 @@ impl<M: Memory> Scheduler<M> {
             match self.cpu.poll(running.core) {
                 Ok(None) if now < running.deadline => {}
                 Ok(None) => {
+                    let place = self.cpu.whereabouts(running.core);
                     self.cpu.abandon(running.core);
                     let (kernel, timeout) = (running.launch.name.to_string(), running.launch.timeout);
                     return self.launch_failed(id, running, |stream_id| DeviceError::KernelTimeout {
                         stream_id,
                         kernel,
                         timeout,
+                        place,
                     });
                 }
                 Ok(Some(returned)) => {
@@ -532,6 +642,7 @@ impl<M: Memory> Scheduler<M> {
             tasks: self.shared.counters.tasks.load(Ordering::Relaxed),
             deadline: now.saturating_add(launch.timeout),
             returned: None,
+            error: None,
             launch,
         };
         if let Err(CpuFault::Cpu(text) | CpuFault::Kernel(text)) = started {
@@ -583,11 +694,14 @@ impl<M: Memory> Scheduler<M> {
         self.free_args(&running.launch);
         let kernel = || running.launch.name.to_string();
         // A kernel that returns a code has ended in order: its launch failed, the device has not.
-        let error = (returned.code != 0).then(|| DeviceError::KernelCode {
-            stream_id: id,
-            kernel: kernel(),
-            code: returned.code,
-        });
+        let code = || {
+            (returned.code != 0).then(|| DeviceError::KernelCode {
+                stream_id: id,
+                kernel: kernel(),
+                code: returned.code,
+            })
+        };
+        let error = code().or_else(|| running.error.clone());
         if let Some(stream) = self.streams.get(&id) {
             stream.shared.complete(error);
         }
@@ -619,17 +733,24 @@ impl<M: Memory> Scheduler<M> {
     /// The device has failed: its queues refuse, and every operation ends with the first error.
     fn fail(&mut self, error: DeviceError) {
         self.shared.recorder.record(Who::Stars, || What::Error(error.clone()));
-        let first = self.shared.failed.get_or_init(|| error).clone();
+        let first = self.shared.failed.set(error);
         for queue in self.queues.iter().flatten() {
             Registers::of(&*self.shared.memory, queue.config.sq_id).set_state(QueueStatus::REFUSING);
         }
         self.end_all(&first);
     }
 
-    fn end_all(&mut self, error: &DeviceError) {
+    pub(super) fn end_all(&mut self, error: &DeviceError) {
         for stream in self.streams.values_mut() {
             // Parameters of what still runs stay allocated: the kernel may read them.
-            let count = stream.ops.drain(..).count() + usize::from(stream.running.take().is_some());
+            let (running, count) = (stream.running.take(), stream.ops.len());
+            let count = count + usize::from(running.is_some());
+            let queued = stream.ops.drain(..).map(|op| match op {
+                Op::KernelLaunch(launch) => launch.args,
+                Op::HostCopy(_) => 0,
+            });
+            self.orphans
+                .extend(queued.chain(running.iter().map(|running| running.launch.args)).filter(|args| *args != 0));
             for _ in 0..count {
                 stream.shared.complete(Some(error.clone()));
             }

@@ -1,11 +1,11 @@
 //! The scheduler, stepped by hand over a vector: no threads, no mapping.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hcomm_aicpu::spec::map::QUEUE_REGS_PHYS;
-use hcomm_aicpu::spec::queue::{QueueStatus, SQ_REGS_STRIDE};
+use hcomm_aicpu::spec::queue::SQ_REGS_STRIDE;
 use hcomm_kernel::KernelFn;
 
 use super::alloc::{Allocator, Kind, PAGE};
@@ -14,7 +14,7 @@ use super::inbox::{Command, Inbox};
 use super::memory::{Memory, OutsideHbm};
 use super::queue::{QueueConfig, QueueTable, Registers};
 use super::scheduler::{Progress, Scheduler};
-use super::shared::{DeviceCounters, Shared};
+use super::shared::{DeviceCounters, FirstError, Shared};
 use super::stream::{KernelLaunch, LaunchStats, Op, StreamShared, Waited};
 use super::trace::{Origin, Recorder};
 use crate::backend::{Cpu, CpuFault, KernelEntry, Returned};
@@ -134,7 +134,7 @@ impl Rig {
             inbox: Arc::new(Inbox::default()),
             queues: QueueTable::new(QUEUES),
             counters: DeviceCounters::default(),
-            failed: OnceLock::new(),
+            failed: FirstError::default(),
             recorder: Recorder::off(),
             baton: None,
         });
