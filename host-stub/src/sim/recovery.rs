@@ -105,6 +105,8 @@ impl<M: Memory> Scheduler<M> {
         registers.reset();
         if let Some(entry) = self.shared.queues.get(sq_id) {
             entry.refuse_at.store(0, Ordering::Relaxed);
+            // Nobody rings now. The next doorbell must be told.
+            entry.noticed.store(false, Ordering::Relaxed);
         }
         registers.reset_epoch();
     }
