@@ -315,8 +315,8 @@ fn check(case: &Case) -> TestCaseResult {
     let fault = case.fault.map(|rule| rule.fault);
     let seen = read_trace(&rig.device.trace(), &case.depths, fault != Some(Fault::Doorbell))?;
     let harmless = matches!(fault, None | Some(Fault::SlowQueue(_) | Fault::Doorbell));
-    let reported = if harmless { failed == 0 && seen.errors == 0 } else { (failed > 0) == (seen.errors > 0) };
-    prop_assert!(reported, "{} streams failed, {} errors of the device", failed, seen.errors);
+    let told = if harmless { failed == 0 && seen.errors == 0 } else { (failed > 0) == (seen.errors > 0) };
+    prop_assert!(told, "{failed} launches failed, {} errors seen", seen.errors);
     let source = pattern(LEN, 0);
     prop_assert!(rig.read(&memory.source) == source, "the source changed");
     for (index, (plan, entries, _, stats)) in runs.iter().enumerate() {

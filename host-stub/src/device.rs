@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -148,14 +148,6 @@ impl Inner {
     /// The fault that the plan has for the next launch on a stream.
     pub(crate) fn kernel_fault(&self, stream_id: u32) -> Option<KernelFault> {
         self.kernel_faults.lock().unwrap_or_else(PoisonError::into_inner).launch(stream_id)
-    }
-
-    /// Waits for an answer of the scheduler; `None`: none has come within `limit`, or never will.
-    pub(crate) fn wait_answer<T>(&self, answer: &Receiver<T>, limit: Duration) -> Option<T> {
-        match &self.shared.baton {
-            Some(baton) => baton.enter().receive(answer),
-            None => answer.recv_timeout(limit).ok(),
-        }
     }
 
     /// Whether the scheduler can't answer any more.
@@ -371,10 +363,10 @@ impl Device {
     pub fn restart(&self) -> Result<(), Error> {
         let (reply, answer) = sync_channel(1);
         self.0.shared.inbox.send(Command::Recover(Recovery::Restart(reply)));
-        match self.0.wait_answer(&answer, RECOVERY_TIMEOUT) {
-            Some(result) => result.map_err(Error::Restart),
-            None if self.0.scheduler_gone() => Err(Error::SchedulerGone),
-            None => Err(Error::Restart(format!("no answer within {RECOVERY_TIMEOUT:?}"))),
+        match self.0.shared.receive(&answer, RECOVERY_TIMEOUT) {
+            Ok(result) => result.map_err(Error::Restart),
+            Err(_) if self.0.scheduler_gone() => Err(Error::SchedulerGone),
+            Err(_) => Err(Error::Restart(format!("no answer within {RECOVERY_TIMEOUT:?}"))),
         }
     }
 

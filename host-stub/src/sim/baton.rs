@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -446,16 +446,19 @@ impl HostTurn<'_> {
         self.baton.pass(self.seat, Status::Waiting(deadline))
     }
 
-    /// Waits for an answer of the scheduler; `None`: the device closes, or nothing can go on.
-    pub fn receive<T>(&self, answer: &Receiver<T>) -> Option<T> {
+    /// Waits for an answer of the scheduler.
+    ///
+    /// # Errors
+    /// [`RecvTimeoutError`]: the device closes, or nothing can go on.
+    pub fn receive<T>(&self, answer: &Receiver<T>) -> Result<T, RecvTimeoutError> {
         loop {
             match answer.try_recv() {
-                Ok(answer) => return Some(answer),
-                Err(TryRecvError::Disconnected) => return None,
+                Ok(answer) => return Ok(answer),
+                Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
                 Err(TryRecvError::Empty) => {}
             }
             self.baton.lock().seats[self.seat].wants_step = true;
-            self.wait(None).ok()?;
+            self.wait(None).map_err(|_| RecvTimeoutError::Timeout)?;
         }
     }
 }
@@ -557,7 +560,7 @@ mod tests {
             let host = baton.enter();
             assert_eq!(host.wait(None), Err(NoTurn::Deadlock));
             let (_sender, answer) = std::sync::mpsc::channel::<()>();
-            assert_eq!(host.receive(&answer), None);
+            assert_eq!(host.receive(&answer), Err(RecvTimeoutError::Timeout));
             baton.close();
             assert_eq!(host.wait(None), Err(NoTurn::Gone));
         });
