@@ -38,6 +38,9 @@ use crate::thread::ThreadTable;
 const PUNCH_LEN: u64 = 64 << 10;
 /// How long the scheduler looks for work before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
+/// How long it goes on looking, less eagerly, while something has to be polled: a nap takes twice as long as asked for, and
+/// an emulated core that was asleep answers a short launch within this time.
+const POLL: Duration = Duration::from_micros(400);
 /// How long it sleeps while something has to be polled.
 const NAP: Duration = Duration::from_micros(50);
 
@@ -69,6 +72,9 @@ pub struct DeviceOptions {
     pub queue_depth: u32,
     /// How long a kernel may take. Above the 1856 s that a kernel waits for room in a full queue.
     pub launch_timeout: Duration,
+    /// QEMU only: the processor counts instructions exactly ([`LaunchStats::instructions`](crate::LaunchStats)), its cores
+    /// take turns on one thread of the host, and it is several times slower. Otherwise the count is worth nothing.
+    pub icount: bool,
     /// How long the task at the head of a queue may wait until it runs; then the device has failed.
     pub task_timeout: Duration,
     /// Whether a task whose source and destination overlap in part is only logged and counted, not an error of the device.
@@ -95,6 +101,7 @@ impl Default for DeviceOptions {
             image: None,
             queue_depth: DEFAULT_DEPTH,
             launch_timeout: Duration::from_secs(1900),
+            icount: false,
             task_timeout: Conduct::default().task_timeout,
             overlap_is_warning: false,
             faults: FaultPlan::default(),
@@ -238,7 +245,7 @@ impl Device {
         // A product that is not supported refuses its threads: no task of any format is ever queued on it.
         let soc = options.product.soc.unwrap_or(Soc::Ascend950);
         let cpu: Box<dyn crate::backend::Cpu> = match &image {
-            Some(image) => Box::new(QemuCpu::start(&memory, image, table, soc)?),
+            Some(image) => Box::new(QemuCpu::start(&memory, image, table, soc, options.icount)?),
             None => Box::new(NativeCpu::new(&shared, table, soc)),
         };
         let conduct = Conduct {
@@ -444,8 +451,14 @@ fn run(mut scheduler: Scheduler<SharedMemory>, inbox: &Inbox) {
             }
             _ => {}
         }
-        if now.saturating_sub(*quiet_since.get_or_insert(now)) < SPIN {
+        let quiet = now.saturating_sub(*quiet_since.get_or_insert(now));
+        if quiet < SPIN {
             std::hint::spin_loop();
+            continue;
+        }
+        if progress == Progress::Polling && quiet < POLL {
+            // On few cores, who is waited for may need this one.
+            std::thread::yield_now();
             continue;
         }
         match progress {
