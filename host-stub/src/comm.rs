@@ -94,6 +94,12 @@ impl Comm {
         Ok(handles)
     }
 
+    /// Gives threads of this communicator back before it is dropped.
+    pub(crate) fn release_threads(&self, released: &[ThreadHandle]) {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).retain(|thread| !released.contains(thread));
+        thread::release(&self.device.0, released);
+    }
+
     /// What a thread is made of, `None` if the handle is not that of a live thread.
     pub fn thread_info(&self, thread: ThreadHandle) -> Option<ThreadInfo> {
         thread::info(&self.device.0, thread)

@@ -26,7 +26,7 @@ use crate::sim::baton::Baton;
 use crate::sim::engine::EnginePool;
 use crate::sim::fault::{Fault, FaultCounter, FaultPlan, KernelFault};
 use crate::sim::inbox::{Command, Inbox};
-use crate::sim::memory::SharedMemory;
+use crate::sim::memory::{Memory, SharedMemory};
 use crate::sim::queue::{MAX_QUEUES, QueueTable};
 use crate::sim::recovery::Recovery;
 use crate::sim::scheduler::{Conduct, Progress, Scheduler};
@@ -328,6 +328,24 @@ impl Device {
     pub fn copy_out(&self, addr: DeviceAddr, out: &mut [u8]) -> Result<(), Error> {
         self.0.shared.lock_alloc().check_user(addr.0, out.len() as u64)?;
         Ok(self.0.shared.memory.read(addr.0, out)?)
+    }
+
+    /// Whether a range is inside one live allocation of the user.
+    pub(crate) fn check_range(&self, addr: DeviceAddr, len: u64) -> Result<(), Error> {
+        Ok(self.0.shared.lock_alloc().check_user(addr.0, len)?)
+    }
+
+    /// Copies inside device memory, by the host. Ranges may overlap. Does not wait for any stream.
+    pub(crate) fn copy_within(&self, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
+        self.0.check_alive()?;
+        self.check_range(dst, len)?;
+        self.check_range(src, len)?;
+        Ok(self.0.shared.memory.copy(dst.0, src.0, len)?)
+    }
+
+    /// The image that the AI CPU runs; none on [`Cpu::Native`].
+    pub(crate) fn image(&self) -> Option<&Image> {
+        self.0.image.as_deref()
     }
 
     /// The kernel with this name: of the image, or of this program on [`Cpu::Native`].

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::{self, KernelParams, ParamsError, ParamsHeader};
+use hcomm_aicpu::spec::thread::Engine;
 use hcomm_kernel::{KernelFn, MisbehaveParams, Misbehaviour};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -13,13 +15,14 @@ use crate::backend::native::kernels;
 use crate::device::{Cpu, Device};
 use crate::error::Error;
 use crate::loader::LoadError;
+use crate::product::Side;
 use crate::sim::alloc::Kind;
 use crate::sim::baton::{Baton, NoTurn};
 use crate::sim::fault::KernelFault;
 use crate::sim::inbox::Command;
 use crate::sim::stream::Waited;
 use crate::sim::trace::{What, Who};
-use crate::sim::{KernelLaunch, LaunchStats, Op, StreamShared};
+use crate::sim::{HostCopy, KernelLaunch, LaunchStats, Op, StreamShared};
 
 /// How often a wait looks whether the device still works.
 const WAIT_SLICE: Duration = Duration::from_secs(1);
@@ -112,6 +115,19 @@ impl Stream {
     /// # Errors
     /// As [`launch`](Self::launch).
     pub fn launch_bytes(&self, kernel: &Kernel, params: &[u8]) -> Result<Arc<LaunchStats>, Error> {
+        self.launch_bytes_within(kernel, params, None)
+    }
+
+    /// As [`launch_bytes`](Self::launch_bytes), with a limit of the launch's own; `None`: the device's.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    pub fn launch_bytes_within(
+        &self,
+        kernel: &Kernel,
+        params: &[u8],
+        timeout: Option<Duration>,
+    ) -> Result<Arc<LaunchStats>, Error> {
         let inner = &self.device.0;
         inner.check_alive()?;
         if !kernel.runs_on(inner.options.cpu) {
@@ -122,13 +138,13 @@ impl Stream {
                 let name = format!("misbehave in place of {}", kernel.name());
                 let misbehave = Kernel::new(&name, self.device.load_kernel("misbehave")?.entry);
                 let params = MisbehaveParams { header: MisbehaveParams::HEADER, kind: misbehaviour(fault) };
-                self.submit(&misbehave, params.as_bytes())
+                self.submit(&misbehave, params.as_bytes(), timeout)
             }
-            None => self.submit(kernel, params),
+            None => self.submit(kernel, params, timeout),
         }
     }
 
-    fn submit(&self, kernel: &Kernel, params: &[u8]) -> Result<Arc<LaunchStats>, Error> {
+    fn submit(&self, kernel: &Kernel, params: &[u8], timeout: Option<Duration>) -> Result<Arc<LaunchStats>, Error> {
         let inner = &self.device.0;
         let args = match params.len() as u64 {
             0 => 0,
@@ -143,7 +159,7 @@ impl Stream {
             name: Arc::clone(&kernel.name),
             entry: kernel.entry,
             args,
-            timeout: inner.options.launch_timeout,
+            timeout: timeout.unwrap_or(inner.options.launch_timeout),
             number: 0,
             stats: Arc::clone(&stats),
         };
@@ -157,6 +173,24 @@ impl Stream {
             let _ = baton.enter().pass();
         }
         Ok(stats)
+    }
+
+    /// Queues a copy of `len` bytes of device memory, as a CPU_TS thread of the host does. Does not wait.
+    ///
+    /// # Errors
+    /// The product does not let the host copy, or the device has failed.
+    pub fn copy(&self, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
+        let inner = &self.device.0;
+        inner.options.product.may_copy(Side::Host, Engine::CPU_TS)?;
+        inner.check_alive()?;
+        self.shared.submit();
+        let copy = HostCopy { dst: dst.0, src: src.0, len };
+        inner.shared.inbox.send(Command::Submit(self.id(), Op::HostCopy(copy)));
+        if let Some(baton) = &inner.shared.baton {
+            // As after a launch.
+            let _ = baton.enter().pass();
+        }
+        Ok(())
     }
 
     /// Waits until everything that has been launched on the stream has completed. Every operation has a limit of its own

@@ -13,7 +13,9 @@
 //! A device pointer is one number everywhere: in the host process, in the image and in a descriptor. HBM of the device in
 //! slot *n* of the process starts at `0x12c0_0000_0000 + n * 2^40`.
 //!
-//! Not here: more than one device that talk to each other, notifies, reduce, the C API, timing like that of hardware.
+//! For C and C++ the same is there under the vendor's names (docs/c-api.md).
+//!
+//! Not here: more than one device that talk to each other, notifies, reduce, timing like that of hardware.
 //!
 //! ```
 //! use hcomm_aicpu::spec::params::KernelParams;
@@ -51,6 +53,7 @@
 
 pub mod backend;
 mod buffer;
+mod capi;
 pub mod comm;
 mod device;
 mod error;

@@ -14,7 +14,7 @@ use zerocopy::IntoBytes;
 
 use crate::device::{Cpu, Inner, RECOVERY_TIMEOUT};
 use crate::error::Error;
-use crate::product::{Acquire, Refusal};
+use crate::product::Acquire;
 use crate::sim::alloc::Kind;
 use crate::sim::error::QueueName;
 use crate::sim::inbox::Command;
@@ -46,6 +46,18 @@ impl ThreadConfig {
     /// `count` threads of engine AICPU_TS without notifies.
     pub fn new(count: u32) -> Self {
         Self { engine: Engine::AICPU_TS, count, notify_count: 0, depth: None }
+    }
+
+    /// # Errors
+    /// A number out of range.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.count == 0 || self.count as usize > MAX_THREADS {
+            return Err(Error::BadThreadCount(self.count));
+        }
+        if self.notify_count > MAX_NOTIFIES {
+            return Err(Error::BadNotifyCount(self.notify_count));
+        }
+        Ok(())
     }
 
     /// Sets the notifies of each thread.
@@ -88,6 +100,7 @@ pub(crate) fn check_depth(depth: u32) -> Result<(), Error> {
 /// One acquired thread.
 #[derive(Clone, Copy, Debug)]
 struct Acquired {
+    engine: Engine,
     slot: u32,
     stream_id: u32,
     ring: DeviceAddr,
@@ -124,16 +137,9 @@ fn table(inner: &Inner) -> MutexGuard<'_, ThreadTable> {
 /// Acquires threads: all of them, or none.
 pub(crate) fn acquire(inner: &Inner, config: &ThreadConfig) -> Result<Vec<ThreadHandle>, Error> {
     let engine = inner.options.product.engine_for(Acquire::Threads, config.engine)?;
-    if engine != Engine::AICPU_TS {
-        return Err(Refusal::NotSimulated { engine: engine.0 }.into());
-    }
+    let config = &ThreadConfig { engine, ..*config };
     inner.check_alive()?;
-    if config.count == 0 || config.count as usize > MAX_THREADS {
-        return Err(Error::BadThreadCount(config.count));
-    }
-    if config.notify_count > MAX_NOTIFIES {
-        return Err(Error::BadNotifyCount(config.notify_count));
-    }
+    config.check()?;
     let depth = config.depth.unwrap_or(inner.options.queue_depth);
     check_depth(depth)?;
     let mut table = table(inner);
@@ -145,7 +151,7 @@ pub(crate) fn acquire(inner: &Inner, config: &ThreadConfig) -> Result<Vec<Thread
     let first_stream_id = inner.stream_ids(config.count);
     let mut acquired = Vec::new();
     for (stream_id, slot) in (first_stream_id..).zip(slots) {
-        match allocate(inner, slot, stream_id, depth, config.notify_count) {
+        match allocate(inner, slot, stream_id, depth, config) {
             Ok(thread) => acquired.push(thread),
             Err(error) => {
                 for thread in &acquired {
@@ -158,13 +164,14 @@ pub(crate) fn acquire(inner: &Inner, config: &ThreadConfig) -> Result<Vec<Thread
     acquired.into_iter().map(|thread| publish(inner, &mut table, thread)).collect()
 }
 
-fn allocate(inner: &Inner, slot: u32, stream_id: u32, depth: u32, notify_count: u32) -> Result<Acquired, Error> {
+fn allocate(inner: &Inner, slot: u32, stream_id: u32, depth: u32, config: &ThreadConfig) -> Result<Acquired, Error> {
+    let ThreadConfig { engine, notify_count, .. } = *config;
     let ring = inner.allocate(u64::from(depth) * SQE_SIZE as u64, Kind::Ring)?;
     let notify_table = match notify_count {
         0 => DeviceAddr(0),
         count => inner.allocate(u64::from(count) * 4, Kind::Notify).inspect_err(|_| inner.free_own(ring))?,
     };
-    Ok(Acquired { slot, stream_id, ring, depth, notify_table, notify_count })
+    Ok(Acquired { engine, slot, stream_id, ring, depth, notify_table, notify_count })
 }
 
 fn free(inner: &Inner, thread: &Acquired) {
@@ -205,7 +212,7 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
     let tag = DescriptorTag::live(*generation);
     let descriptor = ThreadDescriptor {
         tag,
-        engine: Engine::AICPU_TS,
+        engine: thread.engine,
         stream_id,
         sq_id,
         depth,

@@ -139,6 +139,20 @@ pub enum DeviceError {
         /// Why.
         error: DoorbellError,
     },
+    /// A copy that the host has queued.
+    #[error("stream {stream_id}: copy of {len} bytes from {src:#x} to {dst:#x}: translation fault: {error}")]
+    HostCopy {
+        /// Stream.
+        stream_id: u32,
+        /// First byte written.
+        dst: u64,
+        /// First byte read.
+        src: u64,
+        /// Bytes.
+        len: u64,
+        /// Why.
+        error: AccessError,
+    },
     /// A task was not done in time; its queue has stopped.
     #[error("{queue}, task {task_id:#x} in slot {slot}: not done within {timeout:?} (head {slot}, tail {tail})")]
     Stalled {
@@ -217,6 +231,7 @@ impl DeviceError {
     pub fn runtime_code(&self) -> i32 {
         match self {
             Self::Task { .. }
+            | Self::HostCopy { .. }
             | Self::Doorbell { .. }
             | Self::Stalled { .. }
             | Self::Dropped { .. }

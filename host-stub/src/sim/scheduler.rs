@@ -23,7 +23,7 @@ use super::memory::{Memory, OutsideHbm};
 use super::queue::{HwQueue, QueueConfig, Registers};
 use super::recovery::Recovery;
 use super::shared::Shared;
-use super::stream::{KernelLaunch, Op, StreamId, StreamShared};
+use super::stream::{HostCopy, KernelLaunch, Op, StreamId, StreamShared};
 use super::trace::{Origin, TaskPlace, TaskRange, What, Who};
 use crate::backend::{Cpu, CpuFault, Returned};
 
@@ -154,8 +154,9 @@ impl<M: Memory> Scheduler<M> {
             self.close();
             return Progress::Stopped;
         }
-        self.recover();
+        worked |= self.recover();
         if self.failed() {
+            worked |= self.end_deferred();
             return if worked { Progress::Worked } else { Progress::Idle };
         }
         worked |= match self.step_by_turns(now) {
@@ -578,6 +579,7 @@ impl<M: Memory> Scheduler<M> {
         let Some(mut running) = stream.running.take() else {
             return match stream.ops.pop_front() {
                 Some(Op::KernelLaunch(launch)) => self.start(id, launch, now),
+                Some(Op::HostCopy(copy)) => self.host_copy(id, copy),
                 None => false,
             };
         };
@@ -667,6 +669,27 @@ impl<M: Memory> Scheduler<M> {
         true
     }
 
+    /// Carries out a copy of the host, which is next on its stream.
+    fn host_copy(&mut self, id: StreamId, copy: HostCopy) -> bool {
+        let HostCopy { dst, src, len } = copy;
+        let checked = {
+            let alloc = self.shared.lock_alloc();
+            alloc.check_user(src, len).and_then(|()| alloc.check_user(dst, len))
+        };
+        let Some(stream) = self.streams.get_mut(&id) else { return true };
+        if let Err(error) = checked {
+            // It ends with everything else that is on the device.
+            stream.ops.push_front(Op::HostCopy(copy));
+            self.fail(DeviceError::HostCopy { stream_id: id, dst, src, len, error });
+            return true;
+        }
+        self.shared.memory.copy(dst, src, len).expect("what is allocated is in hbm");
+        self.shared.counters.tasks.fetch_add(1, Ordering::Relaxed);
+        stream.shared.complete(None);
+        self.forget(id);
+        true
+    }
+
     /// The completion rule: the kernel has returned, and every queue that was rung since it started is empty.
     fn is_complete(&self, running: &Running) -> bool {
         let outstanding = |queue: &HwQueue| {
@@ -737,7 +760,10 @@ impl<M: Memory> Scheduler<M> {
             // Parameters of what still runs stay allocated: the kernel may read them.
             let (running, count) = (stream.running.take(), stream.ops.len());
             let count = count + usize::from(running.is_some());
-            let queued = stream.ops.drain(..).map(|Op::KernelLaunch(launch)| launch.args);
+            let queued = stream.ops.drain(..).map(|op| match op {
+                Op::KernelLaunch(launch) => launch.args,
+                Op::HostCopy(_) => 0,
+            });
             self.orphans
                 .extend(queued.chain(running.iter().map(|running| running.launch.args)).filter(|args| *args != 0));
             for _ in 0..count {

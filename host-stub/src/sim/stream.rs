@@ -17,6 +17,19 @@ pub type StreamId = u32;
 pub enum Op {
     /// Runs a kernel on the AI CPU.
     KernelLaunch(KernelLaunch),
+    /// Copies device memory, as the host has queued it (CPU_TS).
+    HostCopy(HostCopy),
+}
+
+/// A copy that the host has queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostCopy {
+    /// First byte written.
+    pub dst: u64,
+    /// First byte read.
+    pub src: u64,
+    /// Bytes.
+    pub len: u64,
 }
 
 /// A kernel and what it is started with.
