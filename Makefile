@@ -7,7 +7,7 @@ export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 HOST_STUB := cargo run --locked --release -p host-stub --
 
 .DEFAULT_GOAL := help
-.PHONY: run test ci fmt lint doc image lib capi install headers headers-check setup clean help
+.PHONY: run test soak bench ci fmt lint doc image lib capi install headers headers-check setup clean help
 
 run: image ## copy 256 bytes through the AArch64 image and check them; FILE=path copies a file, ARGS="..." adds options
 ifeq ($(origin FILE),command line)
@@ -18,6 +18,14 @@ endif
 
 test: image capi ## run every test, on both CPUs
 	cargo test --locked --workspace
+
+# Random sequences against the model, and seeds of two cores on one handle.
+soak: ## run 10,000 random sequences and 5,000 seeds
+	HCOMM_MODEL_CASES=$(or $(CASES),10000) HCOMM_STRESS_SEEDS=$(or $(SEEDS),5000) \
+		cargo test --locked -p hcomm-aicpu --test model --test stress -- --nocapture
+
+bench: image ## measure, and print one table; BENCH_JSON=path writes it as JSON too
+	cargo bench --locked --bench performance
 
 ci: ## run what CI runs
 	@.ci/run

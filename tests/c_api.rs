@@ -391,6 +391,19 @@ fn statically_linked_program_runs_native_kernels() {
 }
 
 #[test]
+fn static_program_that_hides_its_symbols_is_told_so() {
+    let (folder, description) = kernels("hidden");
+    let out = folder.join("example2-hidden");
+    let mut command = compiler("c11");
+    command.arg(source("example2.c")).arg("-o").arg(&out).arg(built("libhcomm_sim.a"));
+    run(command.args(["-lgcc_s", "-lpthread", "-lm", "-ldl"]));
+    let output = output(limited(&out, MINUTE).arg(&description).arg("CopyLen"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(errors.contains("undefined symbol: Hcomm") && errors.contains("needs -rdynamic"), "{errors}");
+}
+
+#[test]
 fn installed_library_is_found_by_pkg_config_and_cmake() {
     let (folder, description) = kernels("install");
     let prefix = folder.join("prefix");

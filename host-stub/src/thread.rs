@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{TryRecvError, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -246,16 +246,12 @@ pub(crate) fn release(inner: &Inner, handles: &[ThreadHandle]) {
     let (reply, answer) = sync_channel(1);
     let slots: Vec<u32> = released.iter().map(|thread| thread.slot).collect();
     shared.inbox.send(Command::RemoveQueues(slots, reply));
-    if let Some(baton) = &shared.baton {
-        let host = baton.enter();
-        while answer.try_recv().is_err_and(|error| error == TryRecvError::Empty) && host.wait(None).is_ok() {}
-    } else if answer.recv_timeout(REMOVE_TIMEOUT).is_err() && !inner.scheduler_gone() {
+    if shared.receive(&answer, REMOVE_TIMEOUT).is_err() && !inner.scheduler_gone() {
         // An engine may still write: the rings stay allocated until the device closes.
         log::error!("the scheduler has not given {} queues back within {REMOVE_TIMEOUT:?}", released.len());
         return;
     }
     for thread in &released {
-        Registers::of(memory, thread.slot).reset();
         free(inner, thread);
     }
 }
@@ -271,17 +267,17 @@ fn queues_of(inner: &Inner, handles: &[ThreadHandle]) -> Vec<u32> {
 pub(crate) fn suspend(inner: &Inner, handles: &[ThreadHandle]) -> Result<(), Error> {
     let (reply, answer) = sync_channel(1);
     inner.shared.inbox.send(Command::SuspendQueues(queues_of(inner, handles), reply));
-    inner.wait_answer(&answer, RECOVERY_TIMEOUT).ok_or(Error::SchedulerGone)
+    inner.shared.receive(&answer, RECOVERY_TIMEOUT).map_err(|_| Error::SchedulerGone)
 }
 
 /// Lets them start anew.
 pub(crate) fn resume(inner: &Inner, handles: &[ThreadHandle]) -> Result<(), Error> {
     let (reply, answer) = sync_channel(1);
     inner.shared.inbox.send(Command::Recover(Recovery::Resume(queues_of(inner, handles), reply)));
-    match inner.wait_answer(&answer, RECOVERY_TIMEOUT) {
-        Some(()) => Ok(()),
-        None if inner.scheduler_gone() => Err(Error::SchedulerGone),
-        None => Err(Error::Resume(RECOVERY_TIMEOUT)),
+    match inner.shared.receive(&answer, RECOVERY_TIMEOUT) {
+        Ok(()) => Ok(()),
+        Err(_) if inner.scheduler_gone() => Err(Error::SchedulerGone),
+        Err(_) => Err(Error::Resume(RECOVERY_TIMEOUT)),
     }
 }
 

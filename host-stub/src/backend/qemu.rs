@@ -38,6 +38,7 @@ pub struct QemuCpu {
     image: Arc<Image>,
     thread_table: DeviceAddr,
     soc: Soc,
+    icount: bool,
     process: Process,
     log: LogReader,
     /// Number of the last launch.
@@ -46,7 +47,7 @@ pub struct QemuCpu {
 }
 
 impl QemuCpu {
-    /// Boots `image` with `memory` as its RAM, and waits until it takes launches.
+    /// Boots `image` with `memory` as its RAM, and waits until it takes launches. `icount`: instructions are counted.
     ///
     /// # Errors
     /// [`Error::Boot`].
@@ -55,13 +56,15 @@ impl QemuCpu {
         image: &Arc<Image>,
         thread_table: DeviceAddr,
         soc: Soc,
+        icount: bool,
     ) -> Result<Self, Error> {
         load(memory, image);
         write_boot_block(memory, thread_table, soc);
         let log = LogReader::new(memory, &image.elf, 0).map_err(Error::Boot)?;
-        let process = Process::start(memory, image.entry).map_err(Error::Boot)?;
+        let process = Process::start(memory, image.entry, icount).map_err(Error::Boot)?;
         let (memory, image) = (Arc::clone(memory), Arc::clone(image));
-        let mut cpu = Self { memory, image, thread_table, soc, process, log, seq: 0, next_check: Instant::now() };
+        let next_check = Instant::now();
+        let mut cpu = Self { memory, image, thread_table, soc, icount, process, log, seq: 0, next_check };
         cpu.wait_ready()?;
         Ok(cpu)
     }
@@ -186,9 +189,11 @@ impl Cpu for QemuCpu {
         ] {
             self.memory.zero_low(phys, MAX_CORES * len as usize);
         }
-        *self = Self::start(&self.memory, &self.image, self.thread_table, self.soc).map_err(|error| match error {
-            Error::Boot(text) => CpuFault::Cpu(text),
-            other => CpuFault::Cpu(other.to_string()),
+        *self = Self::start(&self.memory, &self.image, self.thread_table, self.soc, self.icount).map_err(|error| {
+            match error {
+                Error::Boot(text) => CpuFault::Cpu(text),
+                other => CpuFault::Cpu(other.to_string()),
+            }
         })?;
         Ok(())
     }
