@@ -309,7 +309,12 @@ impl Binary {
         hcomm_primitives::check_exports().map_err(load)?;
         // SAFETY: constructors of the library run, as the program that names it wants. Its name is absolute.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
-        let library = library.map_err(|error| load(error.to_string()))?;
+        let library = library.map_err(|error| {
+            let error = error.to_string();
+            let is_hidden = error.contains("undefined symbol: Hcomm");
+            let hint = if is_hidden { " (a program that links libhcomm_sim.a needs -rdynamic)" } else { "" };
+            load(format!("{error}{hint}"))
+        })?;
         self.libraries.insert(path.to_owned(), library);
         Ok(())
     }
