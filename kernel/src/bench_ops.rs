@@ -90,10 +90,12 @@ kernel! {
                 repeat(params, || call(thread, to, from, len))
             }
             BenchOp::COPY_SAFE => {
-                // Looked up once, as a kernel does.
+                // Looked up once and inlined, as in a kernel.
                 let thread = Thread::from_handle(ThreadHandle(thread))?;
-                let call: fn(&Thread, DeviceAddr, DeviceAddr, u64) -> Result<(), Error> = black_box(Thread::local_copy);
-                repeat(params, || call(&thread, dst, src, len).map_or_else(|error| error.code(), |()| HCCL_SUCCESS))
+                repeat(params, || match thread.local_copy(dst, src, len) {
+                    Ok(()) => HCCL_SUCCESS,
+                    Err(error) => error.code(),
+                })
             }
             BenchOp::REDUCE => {
                 let call: Reduce = black_box(HcommLocalReduceOnThread);
