@@ -274,7 +274,7 @@ fn check(case: &Case) -> TestCaseResult {
         let entries = rig.buffer(&[plan.entries.as_bytes(), &[0; 8]].concat());
         let stream = Stream::new(&rig.device);
         let (header, count) = (ModelParams::HEADER, plan.entries.len() as u64);
-        let stats = stream.launch(&kernel, &ModelParams { header, entries: entries.addr(), count });
+        let stats = stream.launch_and_drain(&kernel, &ModelParams { header, entries: entries.addr(), count });
         runs.push((plan, entries, stream, stats.map_err(|error| TestCaseError::fail(error.to_string()))?));
     }
     for (_, _, stream, _) in &runs {

@@ -9,6 +9,7 @@ use hcomm_kernel::KernelFn;
 
 use crate::backend::KernelEntry;
 use crate::backend::native::kernels;
+use crate::control::ControlPair;
 use crate::device::{Cpu, Device};
 use crate::error::Error;
 use crate::loader::LoadError;
@@ -84,6 +85,10 @@ impl Stream {
 
     /// Launches a kernel with `params`, and gives what it will have done. Does not wait.
     ///
+    /// The launch completes when the kernel has returned, as on a card. What the kernel has queued is ordered before later
+    /// operations of the stream only by the notifies of a control pair, see
+    /// [`launch_with_control`](Self::launch_with_control); other work is reported when the host synchronises.
+    ///
     /// The launch owns a copy of the parameters in device memory, 64-byte aligned, until it has completed.
     ///
     /// # Errors
@@ -97,6 +102,39 @@ impl Stream {
     /// # Errors
     /// As [`launch`](Self::launch).
     pub fn launch_bytes(&self, kernel: &Kernel, params: &[u8]) -> Result<Arc<LaunchStats>, Error> {
+        self.submit_launch(kernel, params, false)
+    }
+
+    /// As [`launch`](Self::launch), but the launch completes only with the last task that the kernel has queued, without any
+    /// notify. No card does that: it is for tests of single kernels.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    pub fn launch_and_drain<P: KernelParams>(&self, kernel: &Kernel, params: &P) -> Result<Arc<LaunchStats>, Error> {
+        self.submit_launch(kernel, params.as_bytes(), true)
+    }
+
+    /// Launches a kernel as an operator does: records the start notify of `pair`, launches, and waits for its end notify.
+    /// Of the parameters, `pair`'s [`Control`](hcomm_kernel::Control) has to be a part.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch), and a pair of another stream.
+    pub fn launch_with_control<P: KernelParams>(
+        &self,
+        pair: &ControlPair,
+        kernel: &Kernel,
+        params: &P,
+    ) -> Result<Arc<LaunchStats>, Error> {
+        if pair.stream_id() != self.id() {
+            return Err(Error::OtherStream { stream_id: self.id(), other: pair.stream_id() });
+        }
+        self.submit(Op::NotifyRecord { id: pair.start_id() })?;
+        let stats = self.launch(kernel, params)?;
+        self.submit(Op::NotifyWait { id: pair.end_id(), timeout_s: pair.timeout_s() })?;
+        Ok(stats)
+    }
+
+    fn submit_launch(&self, kernel: &Kernel, params: &[u8], drain: bool) -> Result<Arc<LaunchStats>, Error> {
         let inner = &self.device.0;
         inner.check_alive()?;
         if !kernel.runs_on(inner.options.cpu) {
@@ -116,22 +154,35 @@ impl Stream {
             entry: kernel.entry,
             args,
             timeout: inner.options.launch_timeout,
+            drain,
             number: 0,
             stats: Arc::clone(&stats),
         };
-        let stream_id = self.id();
-        let kernel = || Arc::clone(&kernel.name);
-        inner.shared.recorder.record(Who::Host, || What::LaunchQueued { stream_id, kernel: kernel() });
-        self.shared.submit();
-        inner.shared.inbox.send(Command::Submit(stream_id, Op::KernelLaunch(launch)));
-        if let Some(baton) = &inner.shared.baton {
-            // Whether the device goes on before the host does, the seed decides. A device that closes needs no turn.
-            let _ = baton.enter().pass();
-        }
+        let (stream_id, name) = (self.id(), || Arc::clone(&kernel.name));
+        inner.shared.recorder.record(Who::Host, || What::LaunchQueued { stream_id, kernel: name() });
+        self.submit(Op::KernelLaunch(launch))?;
         Ok(stats)
     }
 
-    /// Waits until everything that has been launched on the stream has completed. Every operation has a limit of its own
+    /// Adds an operation to the stream.
+    pub(crate) fn submit(&self, op: Op) -> Result<(), Error> {
+        self.device.0.check_alive()?;
+        self.shared.submit();
+        self.device.0.shared.inbox.send(Command::Submit(self.id(), op));
+        if let Some(baton) = &self.device.0.shared.baton {
+            // Whether the device goes on before the host does, the seed decides. A device that closes needs no turn.
+            let _ = baton.enter().pass();
+        }
+        Ok(())
+    }
+
+    /// The device that it belongs to.
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Waits until everything that has been launched on the stream has completed, and until what its kernels have queued is
+    /// done. Every operation has a limit of its own
     /// ([`DeviceOptions::launch_timeout`](crate::DeviceOptions::launch_timeout)), so this ends.
     ///
     /// # Errors
@@ -145,6 +196,8 @@ impl Stream {
     /// # Errors
     /// [`Error::Timeout`] too; the work goes on then.
     pub fn synchronize_for(&self, timeout: Duration) -> Result<(), Error> {
+        self.shared.submit_look();
+        self.device.0.shared.inbox.send(Command::Submit(self.id(), Op::Synchronize));
         if let Some(baton) = &self.device.0.shared.baton {
             return self.synchronize_by_turns(baton, timeout);
         }

@@ -7,16 +7,30 @@
 //! | kernel | what it does |
 //! |---|---|
 //! | [`local_copy()`] | one copy from the user's buffer into the communicator's |
+//! | [`staged_copy()`] | copy of any size through a buffer of any size, on two threads |
+//! | [`local_reduce()`] | many slices into one, on several threads |
+//! | [`pingpong()`] | a token between two threads: the cost of a notify |
+//! | [`call_list()`] | any calls, as a list in device memory asks for them |
 //! | [`copy_list()`] | many copies, as a list in device memory asks for them |
 //!
 //! It does not define the platform (`hcomm_port_*` of `hcomm-aicpu`): the image does, and so must every program that links
 //! this crate.
 #![no_std]
 
+mod call_list;
+mod control;
 mod copy_list;
 mod entry;
 mod local_copy;
+mod local_reduce;
+mod pingpong;
+mod staged_copy;
 
+pub use call_list::{Call, CallListParams, call_list};
+pub use control::Control;
 pub use copy_list::{CopyListParams, ListedCopy, copy_list};
 pub use entry::{Answer, KernelEntry, KernelFn, kernels, run_kernel};
 pub use local_copy::{LocalCopyParams, local_copy};
+pub use local_reduce::{LOCAL_REDUCE_NOTIFIES, LOCAL_REDUCE_THREADS, LocalReduceParams, local_reduce};
+pub use pingpong::{PingpongParams, pingpong};
+pub use staged_copy::{STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams, staged_copy};

@@ -13,10 +13,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::mailbox::{
-    BOOT_MAGIC, BootBlock, DeviceMailbox, FAULT_STRIDE, FaultKind, FaultRecord, HostMailbox, MAILBOX_STRIDE,
-    MAILBOX_VERSION, MAX_CORES,
+    BOOT_MAGIC, BootBlock, DeviceMailbox, FAULT_STRIDE, FaultKind, FaultRecord, HostMailbox, LEFT_BATCH_OPEN,
+    MAILBOX_STRIDE, MAILBOX_VERSION, MAX_CORES,
 };
 use hcomm_aicpu::spec::map::{BOOT_BLOCK_PHYS, DEVICE_MAILBOX_PHYS, FAULT_PHYS, HOST_MAILBOX_PHYS, LOW_SIZE};
 use hcomm_aicpu::spec::soc::Soc;
@@ -26,7 +25,7 @@ use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal};
 
 use super::log::LogReader;
-use super::{Cpu, CpuFault, KernelEntry, Returned};
+use super::{Cpu, CpuFault, KernelEntry, Returned, Tables};
 use crate::error::Error;
 use crate::loader::Image;
 use crate::sim::KernelLaunch;
@@ -61,9 +60,9 @@ impl QemuCpu {
     ///
     /// # Errors
     /// [`Error::Boot`].
-    pub fn start(memory: &Arc<SharedMemory>, image: &Image, thread_table: DeviceAddr, soc: Soc) -> Result<Self, Error> {
+    pub fn start(memory: &Arc<SharedMemory>, image: &Image, tables: Tables, soc: Soc) -> Result<Self, Error> {
         load(memory, image);
-        write_boot_block(memory, thread_table, soc);
+        write_boot_block(memory, tables, soc);
         let log = LogReader::new(memory, &image.elf, 0).map_err(Error::Boot)?;
         let mut child = spawn(command(memory, image.entry)).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
@@ -182,8 +181,11 @@ impl Cpu for QemuCpu {
         if word(offset_of!(DeviceMailbox, done)).load(Ordering::Acquire) == self.seq {
             let code = self.memory.word32(mailbox + offset_of!(DeviceMailbox, ret) as u64).load(Ordering::Relaxed);
             let instructions = word(offset_of!(DeviceMailbox, instructions)).load(Ordering::Relaxed);
+            let left =
+                self.memory.word32(mailbox + offset_of!(DeviceMailbox, left_behind) as u64).load(Ordering::Relaxed);
             self.log.drain();
-            return Ok(Some(Returned { code, instructions }));
+            let batch_left_open = left & LEFT_BATCH_OPEN != 0;
+            return Ok(Some(Returned { code, instructions, batch_left_open, rung: None }));
         }
         self.check_fault()?;
         let now = Instant::now();
@@ -240,13 +242,14 @@ fn load(memory: &SharedMemory, image: &Image) {
     }
 }
 
-fn write_boot_block(memory: &SharedMemory, thread_table: DeviceAddr, soc: Soc) {
+fn write_boot_block(memory: &SharedMemory, tables: Tables, soc: Soc) {
     let word32 = |offset: usize| memory.word32(BOOT_BLOCK_PHYS + offset as u64);
     let word64 = |offset: usize| memory.word64(BOOT_BLOCK_PHYS + offset as u64);
     word32(offset_of!(BootBlock, version)).store(MAILBOX_VERSION, Ordering::Relaxed);
     word64(offset_of!(BootBlock, hbm_base)).store(memory.hbm_base(), Ordering::Relaxed);
     word64(offset_of!(BootBlock, hbm_size)).store(memory.hbm_size(), Ordering::Relaxed);
-    word64(offset_of!(BootBlock, thread_table)).store(thread_table.0, Ordering::Relaxed);
+    word64(offset_of!(BootBlock, thread_table)).store(tables.threads.0, Ordering::Relaxed);
+    word64(offset_of!(BootBlock, comm_table)).store(tables.comms.0, Ordering::Relaxed);
     word32(offset_of!(BootBlock, thread_slots)).store(MAX_THREADS as u32, Ordering::Relaxed);
     word32(offset_of!(BootBlock, soc)).store(soc as u32, Ordering::Relaxed);
     word32(offset_of!(BootBlock, magic)).store(BOOT_MAGIC, Ordering::Release);

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use hcomm_aicpu::spec::map::{QUEUE_REGS_PHYS, QUEUE_REGS_SIZE};
 use hcomm_aicpu::spec::queue::{DOORBELL_OFFSET, Doorbell, HEAD_OFFSET, QueueStatus, SQ_REGS_STRIDE, STATUS_OFFSET};
@@ -9,6 +10,7 @@ use hcomm_aicpu::spec::thread::MAX_THREADS;
 
 use super::error::{DoorbellError, QueueName};
 use super::memory::Memory;
+use super::order::{Before, QueueLife};
 
 /// Hardware queues of a device: one for each thread.
 pub const MAX_QUEUES: u32 = MAX_THREADS as u32;
@@ -135,6 +137,8 @@ pub struct QueueEntry {
     pub doorbells: AtomicU64,
     /// Tasks carried out.
     pub tasks: AtomicU64,
+    /// Entries rung by calls, see `Shared::ring`.
+    pub rung: AtomicU64,
     /// Whether the scheduler has been told that the queue was rung, and has not yet found it empty since.
     pub noticed: AtomicBool,
 }
@@ -155,6 +159,21 @@ impl QueueTable {
     }
 }
 
+/// A wait at the head of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueWait {
+    /// Its task.
+    pub task_id: u32,
+    /// The notify.
+    pub notify_id: u32,
+    /// Its limit in seconds, 0 = for ever.
+    pub timeout_s: u32,
+    /// When it is over; `None`: never.
+    pub deadline: Option<Duration>,
+    /// It has looked and found nothing: the queue stands still until the next record.
+    pub parked: bool,
+}
+
 /// A queue, as the scheduler sees it.
 pub struct HwQueue {
     /// What it is made from.
@@ -169,6 +188,16 @@ pub struct HwQueue {
     pub last_rung: u64,
     /// Task id of the entry that was fetched last.
     pub task_id: u32,
+    /// Which life of which queue it is.
+    pub life: QueueLife,
+    /// Entries rung since it was made.
+    pub rung_total: u64,
+    /// Tasks carried out since it was made.
+    pub done_total: u64,
+    /// What has happened before the entry at `head`, on other queues.
+    pub before: Before,
+    /// The entry at `head` is a wait that has begun.
+    pub wait: Option<QueueWait>,
     /// An engine works on the entry at `head`.
     pub busy: bool,
     /// A task of it failed: nothing runs any more.
@@ -179,9 +208,33 @@ pub struct HwQueue {
 
 impl HwQueue {
     /// A queue with nothing rung.
-    pub fn new(config: QueueConfig) -> Self {
-        let (head, rung, count, last_rung) = (0, 0, 0, 0);
-        Self { config, head, rung, count, last_rung, task_id: 0, busy: false, stopped: false, active: false }
+    pub fn new(config: QueueConfig, life: QueueLife) -> Self {
+        Self {
+            config,
+            life,
+            head: 0,
+            rung: 0,
+            count: 0,
+            last_rung: 0,
+            rung_total: 0,
+            done_total: 0,
+            before: Before::default(),
+            wait: None,
+            task_id: 0,
+            busy: false,
+            stopped: false,
+            active: false,
+        }
+    }
+
+    /// Whether it stands still at a wait.
+    pub fn is_parked(&self) -> bool {
+        self.wait.is_some_and(|wait| wait.parked)
+    }
+
+    /// Whether the task at its head could go on.
+    pub fn is_runnable(&self) -> bool {
+        !self.busy && !self.stopped && !self.is_parked() && !self.is_empty()
     }
 
     /// Whether everything that was rung has been carried out.
@@ -200,6 +253,7 @@ impl HwQueue {
         }
         self.count = doorbell.count();
         check_doorbell(self.config.depth, doorbell.tail())?;
+        self.rung_total += u64::from(distance(self.rung, doorbell.tail(), self.config.depth));
         self.rung = doorbell.tail();
         Ok(new)
     }
@@ -212,6 +266,13 @@ impl HwQueue {
     /// The entry at `head` is done. Gives the new head, which is to be published.
     pub fn advance(&mut self) -> u32 {
         self.head = if self.head + 1 == self.config.depth { 0 } else { self.head + 1 };
+        self.done_total += 1;
+        self.wait = None;
         self.head
     }
+}
+
+/// Entries from `from` up to `to` in a ring of `depth` entries.
+pub fn distance(from: u32, to: u32, depth: u32) -> u32 {
+    if to >= from { to - from } else { depth - from + to }
 }

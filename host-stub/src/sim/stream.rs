@@ -17,6 +17,20 @@ pub type StreamId = u32;
 pub enum Op {
     /// Runs a kernel on the AI CPU.
     KernelLaunch(KernelLaunch),
+    /// Records a notify.
+    NotifyRecord {
+        /// The notify.
+        id: u32,
+    },
+    /// Waits for a notify, and clears it.
+    NotifyWait {
+        /// The notify.
+        id: u32,
+        /// Limit in seconds, 0 = for ever.
+        timeout_s: u32,
+    },
+    /// The host waits for everything before.
+    Synchronize,
 }
 
 /// A kernel and what it is started with.
@@ -30,6 +44,8 @@ pub struct KernelLaunch {
     pub args: u64,
     /// How long it may take.
     pub timeout: Duration,
+    /// It completes only with the last task that the kernel has queued.
+    pub drain: bool,
     /// Number in the order of starts, from 1; the scheduler sets it.
     pub number: u64,
     /// Filled in when it has completed.
@@ -45,7 +61,7 @@ pub struct LaunchStats {
 }
 
 impl LaunchStats {
-    /// Tasks that were carried out.
+    /// Tasks that the kernel has queued.
     pub fn tasks(&self) -> u64 {
         self.tasks.load(Ordering::Relaxed)
     }
@@ -71,6 +87,8 @@ impl LaunchStats {
 struct State {
     submitted: u64,
     completed: u64,
+    /// Looks of the host that are outstanding; counted in `submitted`, too.
+    looks: u64,
     error: Option<DeviceError>,
 }
 
@@ -112,6 +130,26 @@ impl StreamShared {
         self.lock().submitted += 1;
     }
 
+    /// Counts a look of the host, [`Op::Synchronize`], that is about to be handed to the scheduler.
+    pub fn submit_look(&self) {
+        let mut state = self.lock();
+        state.submitted += 1;
+        state.looks += 1;
+    }
+
+    /// Ends `op`, the oldest operation.
+    pub fn end(&self, op: &Op, error: Option<DeviceError>) {
+        if matches!(op, Op::Synchronize) {
+            self.lock().looks -= 1;
+        }
+        self.complete(error);
+    }
+
+    /// Keeps an error of what has completed, if it is the first.
+    pub fn fail(&self, error: DeviceError) {
+        self.lock().error.get_or_insert(error);
+    }
+
     /// Ends the oldest operation. The first error is kept until it is reported.
     pub fn complete(&self, error: Option<DeviceError>) {
         let mut state = self.lock();
@@ -128,7 +166,7 @@ impl StreamShared {
     /// Operations that have not completed.
     pub fn outstanding(&self) -> u64 {
         let state = self.lock();
-        state.submitted - state.completed
+        state.submitted - state.completed - state.looks
     }
 
     /// Waits until everything that has been submitted so far has completed.
@@ -139,7 +177,7 @@ impl StreamShared {
         while state.completed < target {
             let left = timeout.saturating_sub(started.elapsed());
             if left.is_zero() {
-                return Waited::TimedOut(target - state.completed);
+                return Waited::TimedOut(target - state.completed - state.looks);
             }
             state = self.changed.wait_timeout(state, left).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
         }
