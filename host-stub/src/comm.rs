@@ -233,6 +233,25 @@ impl Comm {
         thread::info(&self.device.0, thread)
     }
 
+    /// Suspends the queues of all threads: nothing of them runs any more, calls on them answer 22, and what they had not run
+    /// is dropped. A launch that loses tasks by this ends with an error; the device is well.
+    ///
+    /// # Errors
+    /// [`Error::SchedulerGone`].
+    pub fn suspend(&self) -> Result<(), Error> {
+        thread::suspend(&self.device.0, &self.threads().all)
+    }
+
+    /// Lets the queues start anew, empty: the next task goes to slot 0. Waits until no kernel runs, because one that was
+    /// launched before the suspension may still ring.
+    ///
+    /// # Errors
+    /// [`Error::Resume`]: a kernel still runs; the queues stay suspended until it ends.
+    pub fn resume(&self) -> Result<(), Error> {
+        self.device.0.check_alive()?;
+        thread::resume(&self.device.0, &self.threads().all)
+    }
+
     /// Counts of a thread's queue, `None` if the handle is not that of a live thread.
     pub fn thread_statistics(&self, thread: ThreadHandle) -> Option<QueueStatistics> {
         thread::statistics(&self.device.0, thread)

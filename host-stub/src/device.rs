@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -25,11 +26,13 @@ use crate::product::{DEFAULT_PRODUCT, Product};
 use crate::sim::alloc::{Allocator, Kind};
 use crate::sim::baton::Baton;
 use crate::sim::engine::EnginePool;
+use crate::sim::fault::{Fault, FaultCounter, FaultPlan, KernelFault};
 use crate::sim::inbox::{Command, Inbox};
 use crate::sim::memory::SharedMemory;
 use crate::sim::queue::{MAX_QUEUES, QueueTable};
-use crate::sim::scheduler::{Progress, Scheduler};
-use crate::sim::shared::{DeviceCounters, Shared};
+use crate::sim::recovery::Recovery;
+use crate::sim::scheduler::{Conduct, Progress, Scheduler};
+use crate::sim::shared::{DeviceCounters, FirstError, Shared};
 use crate::sim::trace::{Clock, Recorder, Trace};
 use crate::thread::ThreadTable;
 
@@ -39,6 +42,9 @@ const PUNCH_LEN: u64 = 64 << 10;
 const SPIN: Duration = Duration::from_micros(50);
 /// How long it sleeps while something has to be polled.
 const NAP: Duration = Duration::from_micros(50);
+
+/// How long queues, or the device, may take to start anew: longer than the largest task, and than a boot.
+pub(crate) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Which AI CPU runs the kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +74,12 @@ pub struct DeviceOptions {
     /// What a kernel forgets is an error when the host synchronises: work that no notify orders before the end of the
     /// stream, notifies that are left set, a batch that is left open. Otherwise it is a warning in the log.
     pub strict: bool,
+    /// How long the task at the head of a queue may wait until it runs; then the device has failed.
+    pub task_timeout: Duration,
+    /// Whether a task whose source and destination overlap in part is only logged and counted, not an error of the device.
+    pub overlap_is_warning: bool,
+    /// What goes wrong.
+    pub faults: FaultPlan,
     /// Deterministic mode, with this seed; for [`Cpu::Native`] alone. Kernels, scheduler, engines and host waits run one at
     /// a time, the seed picks whose turn it is, and time is virtual: the same program and seed give the same
     /// [trace](Device::trace). The device works only while a host thread is inside a call that waits. Calls of several host
@@ -89,6 +101,9 @@ impl Default for DeviceOptions {
             queue_depth: DEFAULT_DEPTH,
             launch_timeout: Duration::from_secs(1900),
             strict: true,
+            task_timeout: Conduct::default().task_timeout,
+            overlap_is_warning: false,
+            faults: FaultPlan::default(),
             deterministic: None,
             watchdog: Duration::from_secs(10),
             record: false,
@@ -115,6 +130,8 @@ pub struct Statistics {
     pub tasks: u64,
     /// Doorbells that were rung.
     pub doorbells: u64,
+    /// Tasks whose source and destination overlapped in part, if that is no error.
+    pub overlaps: u64,
 }
 
 /// What all handles to a device share.
@@ -124,14 +141,33 @@ pub(crate) struct Inner {
     pub(crate) threads: Mutex<ThreadTable>,
     pub(crate) comms: Mutex<CommTable>,
     scheduler: OnceLock<JoinHandle<()>>,
-    image: Option<Image>,
+    image: Option<Arc<Image>>,
     next_stream_id: AtomicU32,
+    kernel_faults: Mutex<FaultCounter>,
 }
 
 impl Inner {
     /// Numbers for `count` new streams: the first of them.
     pub(crate) fn stream_ids(&self, count: u32) -> u32 {
         self.next_stream_id.fetch_add(count, Ordering::Relaxed)
+    }
+
+    /// The fault that the plan has for the next launch on a stream.
+    pub(crate) fn kernel_fault(&self, stream_id: u32) -> Option<KernelFault> {
+        self.kernel_faults.lock().unwrap_or_else(PoisonError::into_inner).launch(stream_id)
+    }
+
+    /// Waits for an answer of the scheduler; `None`: none has come within `limit`, or never will.
+    pub(crate) fn wait_answer<T>(&self, answer: &Receiver<T>, limit: Duration) -> Option<T> {
+        let Some(baton) = &self.shared.baton else { return answer.recv_timeout(limit).ok() };
+        let host = baton.enter();
+        loop {
+            match answer.try_recv() {
+                Ok(answer) => return Some(answer),
+                Err(TryRecvError::Empty) if host.wait(None).is_ok() => {}
+                Err(_) => return None,
+            }
+        }
     }
 
     /// Whether the scheduler can't answer any more.
@@ -144,7 +180,7 @@ impl Inner {
     pub(crate) fn check_alive(&self) -> Result<(), Error> {
         match self.shared.failed.get() {
             None => Ok(()),
-            Some(error) => Err(Error::AlreadyFailed(error.clone())),
+            Some(error) => Err(Error::AlreadyFailed(error)),
         }
     }
 
@@ -192,13 +228,14 @@ impl Device {
     /// No address space, no image, an AI CPU that does not start.
     pub fn open(options: DeviceOptions) -> Result<Self, Error> {
         crate::thread::check_depth(options.queue_depth)?;
+        check_faults(&options)?;
         let baton = match (options.deterministic, options.cpu) {
             (Some(_), Cpu::Qemu) => return Err(Error::DeterministicQemu),
             (Some(seed), Cpu::Native) => Some(Arc::new(Baton::new(seed, native::CORES, options.watchdog))),
             (None, _) => None,
         };
         let image = match options.cpu {
-            Cpu::Qemu => Some(Image::open(options.image.as_deref())?),
+            Cpu::Qemu => Some(Arc::new(Image::open(options.image.as_deref())?)),
             Cpu::Native => None,
         };
         let memory = Arc::new(SharedMemory::new(options.hbm_size)?);
@@ -213,7 +250,7 @@ impl Device {
             queues: QueueTable::new(MAX_QUEUES),
             counters: DeviceCounters::default(),
             strict: options.strict,
-            failed: OnceLock::new(),
+            failed: FirstError::default(),
             recorder: match &baton {
                 Some(baton) => Recorder::new(Clock::Virtual(Arc::clone(baton)), MAX_QUEUES),
                 None if options.record => Recorder::new(Clock::Real(Instant::now()), MAX_QUEUES),
@@ -227,15 +264,21 @@ impl Device {
             Some(image) => Box::new(QemuCpu::start(&memory, image, tables, soc)?),
             None => Box::new(NativeCpu::new(&shared, tables, soc)),
         };
+        let conduct = Conduct {
+            faults: options.faults.clone(),
+            task_timeout: options.task_timeout,
+            overlap_is_warning: options.overlap_is_warning,
+        };
+        let kernel_faults = Mutex::new(FaultCounter::new(&options.faults));
         let thread = std::thread::Builder::new().name("stars".to_owned());
         let thread = match (baton, options.deterministic) {
             (Some(baton), Some(seed)) => {
-                let scheduler = Scheduler::new(Arc::clone(&shared), cpu, None).by_turns(seed);
+                let scheduler = Scheduler::new(Arc::clone(&shared), cpu, None).with_conduct(conduct).by_turns(seed);
                 thread.spawn(move || run_by_turns(scheduler, &baton))
             }
             _ => {
                 let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;
-                let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines));
+                let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines)).with_conduct(conduct);
                 let inbox = Arc::clone(&shared.inbox);
                 thread.spawn(move || run(scheduler, &inbox))
             }
@@ -249,6 +292,7 @@ impl Device {
             scheduler: OnceLock::from(thread),
             image,
             next_stream_id: AtomicU32::new(1),
+            kernel_faults,
         })))
     }
 
@@ -317,6 +361,21 @@ impl Device {
         }
     }
 
+    /// Makes a device as new that has failed, or whose kernel never ends: the AI CPU starts again, queues are empty, and the
+    /// first error is forgotten. Memory and threads stay. What is outstanding ends with an error.
+    ///
+    /// # Errors
+    /// [`Error::Restart`]: always on [`Cpu::Native`], whose kernels can't be stopped from outside.
+    pub fn restart(&self) -> Result<(), Error> {
+        let (reply, answer) = sync_channel(1);
+        self.0.shared.inbox.send(Command::Recover(Recovery::Restart(reply)));
+        match self.0.wait_answer(&answer, RECOVERY_TIMEOUT) {
+            Some(result) => result.map_err(Error::Restart),
+            None if self.0.scheduler_gone() => Err(Error::SchedulerGone),
+            None => Err(Error::Restart(format!("no answer within {RECOVERY_TIMEOUT:?}"))),
+        }
+    }
+
     /// What was recorded so far: nothing, unless the device is in deterministic mode or was told to record.
     pub fn trace(&self) -> Trace {
         self.0.shared.recorder.trace(self.0.shared.memory.hbm_base())
@@ -328,7 +387,18 @@ impl Device {
         Statistics {
             tasks: counters.tasks.load(Ordering::Relaxed),
             doorbells: counters.doorbells.load(Ordering::Relaxed),
+            overlaps: counters.overlaps.load(Ordering::Relaxed),
         }
+    }
+}
+
+/// # Errors
+/// [`Error::UnsupportedFault`]: the AI CPU can't fail in a way that the plan asks for.
+fn check_faults(options: &DeviceOptions) -> Result<(), Error> {
+    let is_unsupported = |fault| matches!(fault, Fault::Kernel(kernel) if !kernel.runs_native());
+    match options.faults.rules.iter().find(|rule| is_unsupported(rule.fault)) {
+        Some(rule) if options.cpu == Cpu::Native => Err(Error::UnsupportedFault(rule.fault.name())),
+        _ => Ok(()),
     }
 }
 

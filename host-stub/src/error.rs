@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use hcomm_aicpu::spec::params::ParamsError;
+
 use crate::loader::LoadError;
 use crate::product::Refusal;
 use crate::sim::alloc::{AccessError, AllocError, FreeError};
@@ -136,6 +138,18 @@ pub enum Error {
         /// Stream that it belongs to.
         other: u32,
     },
+    /// A fault that a kernel on a thread of this process can't have: it would end the process.
+    #[error("fault {0} is not supported on the native cpu: it would end this process (qemu has it)")]
+    UnsupportedFault(&'static str),
+    /// The device was not restarted.
+    #[error("the device can't be restarted: {0}")]
+    Restart(String),
+    /// Suspended queues did not start anew.
+    #[error("communicator not resumed within {0:?}: a kernel still runs")]
+    Resume(Duration),
+    /// Not the head of the parameters' own type.
+    #[error(transparent)]
+    BadParams(#[from] ParamsError),
     /// A kernel of one CPU was launched on the other.
     #[error("kernel {0} is not for the cpu of this device")]
     WrongCpu(String),

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hcomm_aicpu::spec::params::KernelParams;
-use hcomm_kernel::KernelFn;
+use hcomm_aicpu::spec::params::{self, KernelParams, ParamsError, ParamsHeader};
+use hcomm_kernel::{KernelFn, MisbehaveParams, Misbehaviour};
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::backend::KernelEntry;
 use crate::backend::native::kernels;
@@ -15,6 +16,7 @@ use crate::error::Error;
 use crate::loader::LoadError;
 use crate::sim::alloc::Kind;
 use crate::sim::baton::{Baton, NoTurn};
+use crate::sim::fault::KernelFault;
 use crate::sim::inbox::Command;
 use crate::sim::stream::Waited;
 use crate::sim::trace::{What, Who};
@@ -64,6 +66,24 @@ pub(crate) fn native_kernel(name: &str) -> Result<Kernel, Error> {
     }
 }
 
+/// What the kernel `misbehave` does for a fault.
+fn misbehaviour(fault: KernelFault) -> Misbehaviour {
+    match fault {
+        KernelFault::DataAbort => Misbehaviour::DATA_ABORT,
+        KernelFault::Undefined => Misbehaviour::UNDEFINED,
+        KernelFault::StackOverflow => Misbehaviour::STACK_OVERFLOW,
+        KernelFault::Panic => Misbehaviour::PANIC,
+        KernelFault::Hang => Misbehaviour::HANG,
+    }
+}
+
+/// # Errors
+/// The parameters have the head of another type.
+fn check_head<P: KernelParams>(params: &P) -> Result<(), ParamsError> {
+    let head = ParamsHeader::read_from_prefix(params.as_bytes()).map_err(|_| ParamsError::Null)?.0;
+    params::check::<P>(&head)
+}
+
 /// Operations that run one after the other.
 pub struct Stream {
     device: Device,
@@ -92,8 +112,9 @@ impl Stream {
     /// The launch owns a copy of the parameters in device memory, 64-byte aligned, until it has completed.
     ///
     /// # Errors
-    /// No room for the parameters, a kernel of another CPU, a failed device.
+    /// Parameters with the head of another type, no room for them, a kernel of another CPU, a failed device.
     pub fn launch<P: KernelParams>(&self, kernel: &Kernel, params: &P) -> Result<Arc<LaunchStats>, Error> {
+        check_head(params)?;
         self.launch_bytes(kernel, params.as_bytes())
     }
 
@@ -111,6 +132,7 @@ impl Stream {
     /// # Errors
     /// As [`launch`](Self::launch).
     pub fn launch_and_drain<P: KernelParams>(&self, kernel: &Kernel, params: &P) -> Result<Arc<LaunchStats>, Error> {
+        check_head(params)?;
         self.submit_launch(kernel, params.as_bytes(), true)
     }
 
@@ -140,6 +162,19 @@ impl Stream {
         if !kernel.runs_on(inner.options.cpu) {
             return Err(Error::WrongCpu(kernel.name().to_owned()));
         }
+        match inner.kernel_fault(self.id()) {
+            Some(fault) => {
+                let name = format!("misbehave in place of {}", kernel.name());
+                let misbehave = Kernel::new(&name, self.device.load_kernel("misbehave")?.entry);
+                let params = MisbehaveParams { header: MisbehaveParams::HEADER, kind: misbehaviour(fault) };
+                self.submit_kernel(&misbehave, params.as_bytes(), drain)
+            }
+            None => self.submit_kernel(kernel, params, drain),
+        }
+    }
+
+    fn submit_kernel(&self, kernel: &Kernel, params: &[u8], drain: bool) -> Result<Arc<LaunchStats>, Error> {
+        let inner = &self.device.0;
         let args = match params.len() as u64 {
             0 => 0,
             len => {

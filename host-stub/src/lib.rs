@@ -74,5 +74,6 @@ pub use error::Error;
 pub use launch::{Kernel, Stream};
 pub use sim::LaunchStats;
 pub use sim::error::DeviceError;
+pub use sim::fault::{Fault, FaultPlan, FaultRule, FaultSpecError, KernelFault};
 pub use sim::trace::Trace;
 pub use thread::{QueueStatistics, ThreadConfig, ThreadInfo};

@@ -49,6 +49,14 @@ pub enum LoadError {
         /// `e_machine` of the file.
         found: u16,
     },
+    /// With flags of an ABI that this device does not have.
+    #[error("device image {} has elf flags {found:#x}, not 0", path.display())]
+    WrongFlags {
+        /// File.
+        path: PathBuf,
+        /// `e_flags` of the file.
+        found: u32,
+    },
     /// Not linked to run at its place.
     #[error("device image {} has elf type {found}, not {} (executable)", path.display(), elf::ET_EXEC.0)]
     NotExecutable {
@@ -164,6 +172,10 @@ impl Image {
         let found = header.e_machine(LittleEndian).0;
         if found != elf::EM_AARCH64.0 {
             return Err(LoadError::WrongMachine { path, found });
+        }
+        let found = header.e_flags(LittleEndian).0;
+        if found != 0 {
+            return Err(LoadError::WrongFlags { path, found });
         }
         let found = header.e_type(LittleEndian).0;
         if found != elf::ET_EXEC.0 {

@@ -12,14 +12,16 @@ use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, DescriptorTag, Engine, MAX_THRE
 use hcomm_aicpu::spec::{DeviceAddr, SQE_SIZE};
 use zerocopy::IntoBytes;
 
-use crate::device::Inner;
+use crate::device::{Cpu, Inner, RECOVERY_TIMEOUT};
 use crate::error::Error;
 use crate::product::{Acquire, Refusal};
 use crate::sim::alloc::Kind;
+use crate::sim::error::QueueName;
 use crate::sim::inbox::Command;
 use crate::sim::memory::SharedMemory;
 use crate::sim::notify::{MAX_NOTIFY_IDS, Owner};
 use crate::sim::queue::{QueueConfig, Registers, regs_phys};
+use crate::sim::recovery::Recovery;
 
 /// Most notifies of a thread.
 pub const MAX_NOTIFIES: u32 = 65_535;
@@ -223,6 +225,9 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
     entry.rung.store(0, Ordering::Relaxed);
     entry.noticed.store(false, Ordering::Relaxed);
     let Acquired { engine, stream_id, slot: sq_id, ring, depth, notify_table, .. } = thread;
+    let refuse_at = inner.options.faults.refused_doorbell(QueueName { stream_id: Some(stream_id), sq_id }).unwrap_or(0);
+    entry.rings.store(0, Ordering::Relaxed);
+    entry.refuse_at.store(refuse_at, Ordering::Relaxed);
     if engine == Engine::AICPU_TS {
         shared.inbox.send(Command::AddQueue(QueueConfig { stream_id, sq_id, base: ring.0, depth }));
         entry.depth.store(depth, Ordering::Release);
@@ -237,6 +242,10 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
     *generation = generation.checked_add(1).unwrap_or(1);
     if engine == Engine::AICPU_TS {
         registers.enable(*generation);
+        // A doorbell that is a store can't be refused: the queue says so before.
+        if refuse_at == 1 && inner.options.cpu == Cpu::Qemu {
+            registers.set_state(QueueStatus::REFUSING);
+        }
     }
     let tag = DescriptorTag::live(*generation);
     let descriptor = ThreadDescriptor {
@@ -288,6 +297,31 @@ pub(crate) fn release(inner: &Inner, handles: &[ThreadHandle]) {
     for thread in &released {
         Registers::of(memory, thread.slot).reset();
         free(inner, &mut table, thread);
+    }
+}
+
+/// Numbers of the queues of live threads.
+fn queues_of(inner: &Inner, handles: &[ThreadHandle]) -> Vec<u32> {
+    let table = table(inner);
+    let slot = |handle: &ThreadHandle| ((handle.addr().0 - table.base.0) / DESCRIPTOR_SIZE) as u32;
+    handles.iter().map(slot).filter(|slot| table.live.contains_key(slot)).collect()
+}
+
+/// Stops the queues of threads.
+pub(crate) fn suspend(inner: &Inner, handles: &[ThreadHandle]) -> Result<(), Error> {
+    let (reply, answer) = sync_channel(1);
+    inner.shared.inbox.send(Command::SuspendQueues(queues_of(inner, handles), reply));
+    inner.wait_answer(&answer, RECOVERY_TIMEOUT).ok_or(Error::SchedulerGone)
+}
+
+/// Lets them start anew.
+pub(crate) fn resume(inner: &Inner, handles: &[ThreadHandle]) -> Result<(), Error> {
+    let (reply, answer) = sync_channel(1);
+    inner.shared.inbox.send(Command::Recover(Recovery::Resume(queues_of(inner, handles), reply)));
+    match inner.wait_answer(&answer, RECOVERY_TIMEOUT) {
+        Some(()) => Ok(()),
+        None if inner.scheduler_gone() => Err(Error::SchedulerGone),
+        None => Err(Error::Resume(RECOVERY_TIMEOUT)),
     }
 }
 

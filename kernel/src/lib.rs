@@ -12,6 +12,7 @@
 //! | [`pingpong()`] | a token between two threads: the cost of a notify |
 //! | [`call_list()`] | any calls, as a list in device memory asks for them |
 //! | [`copy_list()`] | many copies, as a list in device memory asks for them |
+//! | [`misbehave()`] | fails as asked, for tests and fault plans |
 //!
 //! It does not define the platform (`hcomm_port_*` of `hcomm-aicpu`): the image does, and so must every program that links
 //! this crate.
@@ -23,6 +24,7 @@ mod copy_list;
 mod entry;
 mod local_copy;
 mod local_reduce;
+mod misbehave;
 mod pingpong;
 mod staged_copy;
 
@@ -32,5 +34,6 @@ pub use copy_list::{CopyListParams, ListedCopy, copy_list};
 pub use entry::{Answer, KernelEntry, KernelFn, kernels, run_kernel};
 pub use local_copy::{LocalCopyParams, local_copy};
 pub use local_reduce::{LOCAL_REDUCE_NOTIFIES, LOCAL_REDUCE_THREADS, LocalReduceParams, local_reduce};
+pub use misbehave::{MisbehaveParams, Misbehaviour, UNMAPPED, misbehave};
 pub use pingpong::{PingpongParams, pingpong};
 pub use staged_copy::{STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams, staged_copy};

@@ -2,7 +2,10 @@
 
 pub mod log;
 pub mod native;
+mod process;
 pub mod qemu;
+mod report;
+mod symbols;
 
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_kernel::KernelFn;
@@ -69,6 +72,20 @@ pub trait Cpu: Send {
     /// Whether end and doorbells of a kernel show only when somebody looks. Otherwise the scheduler is told.
     fn is_polled(&self) -> bool;
 
-    /// Gives up the kernel on `core`: the core is never used again.
+    /// Where the kernel that runs on `core` is, for a message; `None` if nobody can tell.
+    fn whereabouts(&mut self, core: usize) -> Option<String> {
+        let _ = core;
+        None
+    }
+
+    /// Gives up the kernel on `core`: the core is not used again before a [`restart`](Self::restart).
     fn abandon(&mut self, core: usize);
+
+    /// Ends whatever runs, and makes every core as new.
+    ///
+    /// # Errors
+    /// [`CpuFault::Cpu`]: it can't.
+    fn restart(&mut self) -> Result<(), CpuFault> {
+        Err(CpuFault::Cpu("this ai cpu can't be restarted".to_owned()))
+    }
 }

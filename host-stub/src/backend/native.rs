@@ -124,6 +124,10 @@ impl Cpu for NativeCpu {
         false
     }
 
+    fn restart(&mut self) -> Result<(), CpuFault> {
+        Err(CpuFault::Cpu("a kernel on a thread of this process can't be stopped; open another device".to_owned()))
+    }
+
     fn abandon(&mut self, core: usize) {
         // The thread goes on with its kernel and holds the device's memory; it ends when the kernel returns.
         self.workers[core] = None;

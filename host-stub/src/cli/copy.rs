@@ -21,6 +21,7 @@ use super::session::{self, CpuArg, Session};
 const ROUND: u64 = 256 << 20;
 
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = session::FAULT_HELP)]
 pub struct CopyArgs {
     /// File to read.
     input: PathBuf,

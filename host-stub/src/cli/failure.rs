@@ -9,6 +9,8 @@ use host_stub::Error;
 pub enum Failure {
     /// Wrong data or a device error.
     Device(String),
+    /// An error of the device with the runtime's number for it.
+    Runtime(String, i32),
     /// An argument that means nothing, or names a file that can't be used.
     Usage(String),
     /// Arguments that do not parse.
@@ -23,16 +25,24 @@ impl Failure {
     /// Exit code of the process.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Device(_) | Self::Output(_) => 1,
+            Self::Device(_) | Self::Runtime(..) | Self::Output(_) => 1,
             Self::Usage(_) | Self::Arguments(_) => 2,
             Self::Unsupported(_) => 3,
+        }
+    }
+
+    /// The runtime's number of a device error (507xxx).
+    pub fn runtime_code(&self) -> Option<i32> {
+        match self {
+            Self::Runtime(_, code) => Some(*code),
+            _ => None,
         }
     }
 
     /// What went wrong, without the usage lines that a terminal gets in addition.
     pub fn message(&self) -> String {
         match self {
-            Self::Device(text) | Self::Usage(text) | Self::Unsupported(text) => text.clone(),
+            Self::Device(text) | Self::Runtime(text, _) | Self::Usage(text) | Self::Unsupported(text) => text.clone(),
             Self::Arguments(error) => {
                 let text = error.to_string();
                 // A message may have several lines; tips and usage follow after an empty one.
@@ -56,7 +66,8 @@ impl From<Error> for Failure {
         let text = error.to_string();
         match error {
             Error::Load(_) | Error::BadBuffSize(_) | Error::ZeroCclBuffer => Self::Usage(text),
-            Error::Refused(_) | Error::DeterministicQemu => Self::Unsupported(text),
+            Error::Refused(_) | Error::UnsupportedFault(_) | Error::DeterministicQemu => Self::Unsupported(text),
+            Error::Device(error) | Error::AlreadyFailed(error) => Self::Runtime(text, error.runtime_code()),
             _ => Self::Device(text),
         }
     }

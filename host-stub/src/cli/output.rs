@@ -19,6 +19,8 @@ pub struct Output {
 struct FailureObject {
     error: String,
     code: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runtime_code: Option<i32>,
 }
 
 impl Output {
@@ -50,7 +52,7 @@ impl Output {
         }
         let code = failure.exit_code();
         if self.json {
-            let object = FailureObject { error: failure.message(), code };
+            let object = FailureObject { error: failure.message(), code, runtime_code: failure.runtime_code() };
             drop(self.answer(&object, |_| Ok(())));
         }
         ExitCode::from(code)

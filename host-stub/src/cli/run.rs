@@ -10,6 +10,7 @@ use super::output::Output;
 use super::session::{self, CONTROL_TASKS, CpuArg, Session};
 
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = session::FAULT_HELP)]
 pub struct RunArgs {
     #[command(flatten)]
     session: session::SessionArgs,

@@ -1,7 +1,9 @@
 //! What `run` and `copy` have in common: a device with a communicator, threads and a stream.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use hcomm_aicpu::spec::DeviceAddr;
@@ -9,11 +11,33 @@ use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 use hcomm_kernel::{LocalCopyParams, STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams};
 use host_stub::product::{DEFAULT_PRODUCT, PRODUCTS, Product};
-use host_stub::{Comm, CommOptions, ControlPair, Cpu, Device, DeviceOptions, Kernel, LaunchStats, Stream};
+use host_stub::{
+    Comm, CommOptions, ControlPair, Cpu, Device, DeviceOptions, FaultPlan, FaultRule, Kernel, LaunchStats, Stream,
+};
 use serde::{Serialize, Serializer};
 
 use super::device_log;
 use super::failure::Failure;
+use super::number;
+
+/// Limit of kernels and waiting tasks when something is to go wrong.
+const FAULT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Grammar of `--fault`. docs/faults.md says the same with examples.
+pub const FAULT_HELP: &str = "\
+Faults: SPEC = KIND[:KEY=VALUE[,KEY=VALUE...]]
+  sdma-error      the engine fails at a task                    n, task, stream, sq
+  translation     the engine can't translate a task's address   n, task, stream, sq
+  doorbell        a queue refuses a doorbell                    n, stream, sq
+  dead-queue      a queue runs no more tasks                    after, stream, sq
+  slow-queue      a queue waits before each task                time, stream, sq
+  data-abort, undefined, stack-overflow, panic, hang
+                  a kernel fails in place of the one launched   n, stream
+  n=N             the Nth task, doorbell (of a queue) or launch that matches; default 1
+  after=N         tasks that the queue still runs; default 0
+  n=A-B, seed=N   a number from A to B that the seed decides (also after=A-B); the seed is printed
+  time=T          like 5us, 10ms or 2s; default 10ms
+data-abort, undefined and stack-overflow need --cpu qemu.";
 
 /// Arguments that choose the AI CPU.
 #[derive(Debug, clap::Args)]
@@ -27,9 +51,22 @@ pub struct SessionArgs {
     /// Product that the device is; `host-stub products` lists them.
     #[arg(long, value_name = "KEY", default_value = DEFAULT_PRODUCT.key)]
     product: String,
+    /// Let something go wrong, see below. May be given more than once.
+    #[arg(long = "fault", value_name = "SPEC")]
+    faults: Vec<FaultRule>,
+    /// Limit of a kernel, and of a task that waits in its queue. 5 with --fault; without it 1900 and 60.
+    #[arg(long, value_name = "SECONDS", value_parser = number::positive)]
+    timeout: Option<u64>,
     /// Show the log of the device on standard error.
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+impl SessionArgs {
+    /// Whoever asks for a fault wants to see it soon.
+    fn fault_timeout(&self) -> Option<Duration> {
+        (!self.faults.is_empty()).then_some(FAULT_TIMEOUT)
+    }
 }
 
 /// The AI CPU, as the user names it.
@@ -94,14 +131,27 @@ impl Session {
             let keys = PRODUCTS.map(|product| product.key).join(", ");
             Failure::Usage(format!("there is no product {:?}: {keys} are", args.product))
         })?;
-        let options = DeviceOptions { cpu: args.cpu.into(), product, image: args.image.clone(), ..Default::default() };
+        let mut options = DeviceOptions {
+            cpu: args.cpu.into(),
+            product,
+            image: args.image.clone(),
+            faults: FaultPlan::from(args.faults.clone()),
+            ..Default::default()
+        };
+        if let Some(timeout) = args.timeout.map(Duration::from_secs).or(args.fault_timeout()) {
+            (options.launch_timeout, options.task_timeout) = (timeout, timeout);
+        }
+        for rule in &args.faults {
+            // Standard error: standard output may be one JSON object. The line repeats what a seed has decided.
+            drop(writeln!(io::stderr(), "fault: {rule}"));
+        }
         let device = Device::open(options)?;
         let comm = Comm::with_options(&device, CommOptions { ccl_buffer })?;
         let (ccl_buf, ccl_buf_size) = comm.hccl_buffer()?;
         let thread = comm.acquire_threads(Engine::AICPU_TS, 1, STAGED_COPY_INPUT_NOTIFIES + 1)?[0];
-        let output = comm.acquire_threads(Engine::AICPU_TS, 1, STAGED_COPY_OUTPUT_NOTIFIES)?[0];
         let (local_copy, staged_copy) = (device.load_kernel("local_copy")?, device.load_kernel("staged_copy")?);
         let stream = Stream::new(&device);
+        let output = comm.acquire_threads(Engine::AICPU_TS, 1, STAGED_COPY_OUTPUT_NOTIFIES)?[0];
         let control = ControlPair::new(&comm, &stream, thread, STAGED_COPY_INPUT_NOTIFIES)?;
         Ok(Self { stream, comm, device, local_copy, staged_copy, thread, output, control, ccl_buf, ccl_buf_size })
     }

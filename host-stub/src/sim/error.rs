@@ -76,6 +76,34 @@ pub enum TaskError {
         /// Why.
         error: AccessError,
     },
+    /// Source and destination share bytes, but do not start at the same one: what is copied depends on the engine.
+    #[error("src {src:#x} and dst {dst:#x} of {len} bytes overlap in part")]
+    Overlap {
+        /// First byte read.
+        src: u64,
+        /// First byte written.
+        dst: u64,
+        /// Bytes of the task.
+        len: u32,
+    },
+    /// The engine failed, as the fault plan says.
+    #[error("sdma error (fault plan): src {src:#x}, dst {dst:#x}, {len} bytes")]
+    Engine {
+        /// First byte read.
+        src: u64,
+        /// First byte written.
+        dst: u64,
+        /// Bytes of the task.
+        len: u32,
+    },
+    /// The engine could not translate an address, as the fault plan says.
+    #[error("translation fault (fault plan): src {src:#x} of {len} bytes is not mapped")]
+    Translation {
+        /// First byte read.
+        src: u64,
+        /// Bytes of the task.
+        len: u32,
+    },
     /// An opcode that the engine does not compute.
     #[error("sdma opcode {opcode:#04x} in byte 16 names no reduce of the engine")]
     Opcode {
@@ -176,6 +204,30 @@ pub enum DeviceError {
         /// Kernel.
         kernel: String,
     },
+    /// A task was not done in time; its queue has stopped.
+    #[error("{queue}, task {task_id:#x} in slot {slot}: not done within {timeout:?} (head {slot}, tail {tail})")]
+    Stalled {
+        /// Queue.
+        queue: QueueName,
+        /// Task.
+        task_id: u32,
+        /// Slot of the ring: the head.
+        slot: u32,
+        /// One past the last entry that was rung.
+        tail: u32,
+        /// The limit.
+        timeout: Duration,
+    },
+    /// A queue was taken away before it had run everything that a launch rang. The device itself is well.
+    #[error("{queue}: {dropped} tasks were dropped, its thread was {reason}")]
+    Dropped {
+        /// Queue.
+        queue: QueueName,
+        /// Tasks.
+        dropped: u32,
+        /// What happened to the thread.
+        reason: &'static str,
+    },
     /// A kernel returned a code.
     #[error("stream {stream_id}: kernel {kernel} returned {code} ({})", hcomm_aicpu::spec::code::name(*code as i32))]
     KernelCode {
@@ -197,7 +249,7 @@ pub enum DeviceError {
         text: String,
     },
     /// A kernel did not return in time.
-    #[error("stream {stream_id}: kernel {kernel} has not returned within {timeout:?}")]
+    #[error("stream {stream_id}: kernel {kernel} has not returned within {timeout:?}{}", at(place.as_deref()))]
     KernelTimeout {
         /// Stream of the launch.
         stream_id: u32,
@@ -205,13 +257,23 @@ pub enum DeviceError {
         kernel: String,
         /// Limit of the launch.
         timeout: Duration,
+        /// Where it is, if the processor can tell.
+        place: Option<String>,
     },
     /// The AI CPU is gone.
     #[error("ai cpu: {0}")]
     Cpu(String),
+    /// The device was restarted with work outstanding.
+    #[error("device restarted")]
+    Restarted,
     /// The device has been closed with work outstanding.
     #[error("device closed")]
     Closed,
+}
+
+/// End of a message: where a kernel is.
+fn at(place: Option<&str>) -> String {
+    place.map_or(String::new(), |place| format!(": {place}"))
 }
 
 impl DeviceError {
@@ -222,8 +284,15 @@ impl DeviceError {
         match self {
             Self::Task { error: TaskError::WaitTimeout { .. }, .. } => RT_NOTIFY_TIMEOUT,
             Self::Stream { error: TaskError::WaitTimeout { .. }, .. } | Self::Deadlock(_) => RT_NOTIFY_TIMEOUT,
-            Self::Task { .. } | Self::Stream { .. } | Self::Doorbell { .. } | Self::Closed => RT_TS_ERROR,
-            Self::UnorderedWork { .. } | Self::NotifyLeftSet { .. } => RT_TS_ERROR,
+            Self::Task { .. }
+            | Self::Stream { .. }
+            | Self::Doorbell { .. }
+            | Self::UnorderedWork { .. }
+            | Self::NotifyLeftSet { .. }
+            | Self::Stalled { .. }
+            | Self::Dropped { .. }
+            | Self::Restarted
+            | Self::Closed => RT_TS_ERROR,
             Self::KernelTimeout { .. } => RT_AICPU_TIMEOUT,
             Self::KernelCode { .. } | Self::KernelFault { .. } | Self::Cpu(_) => RT_AICPU_EXCEPTION,
             Self::BatchLeftOpen { .. } => RT_AICPU_EXCEPTION,

@@ -4,9 +4,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::decode::{self, Action, Effect, Until};
+use super::decode::{self, Action, Effect, Task, Until};
 use super::engine::{INLINE_LEN, Job, Transfer};
 use super::error::{DeviceError, TaskError};
+use super::fault::Fault;
 use super::memory::{Memory, OutsideHbm};
 use super::order::Before;
 use super::queue::{HwQueue, QueueConfig, QueueWait, Registers};
@@ -39,7 +40,7 @@ impl<M: Memory> Scheduler<M> {
         let task = decode::decode(sqe)?;
         self.record_start(sq_id, task.action);
         match task.action {
-            Action::Sdma { src, dst, len, opcode } => self.transfer(sq_id, src, dst, len, opcode),
+            Action::Sdma { .. } => self.transfer(sq_id, &task),
             Action::WriteValue { addr, value } => {
                 let len = size_of_val(&value) as u32;
                 let alloc = self.shared.lock_alloc();
@@ -64,7 +65,8 @@ impl<M: Memory> Scheduler<M> {
         }
     }
 
-    fn transfer(&mut self, sq_id: u32, src: u64, dst: u64, len: u32, opcode: u8) -> Result<(), TaskError> {
+    fn transfer(&mut self, sq_id: u32, task: &Task) -> Result<(), TaskError> {
+        let Action::Sdma { src, dst, len, opcode } = task.action else { return Ok(()) };
         let reduce = match opcode {
             0 => None,
             opcode => Some(Reduce::from_opcode(opcode).ok_or(TaskError::Opcode { opcode })?),
@@ -72,14 +74,18 @@ impl<M: Memory> Scheduler<M> {
         if let Some(size) = reduce.map(Reduce::element_len).filter(|size| !len.is_multiple_of(*size)) {
             return Err(TaskError::CutElement { len, size });
         }
+        if len != 0 {
+            let alloc = self.shared.lock_alloc();
+            alloc.check_user(src, len.into()).map_err(|error| TaskError::Src { len, error })?;
+            alloc.check_user(dst, len.into()).map_err(|error| TaskError::Dst { len, error })?;
+            drop(alloc);
+            self.check_overlap(sq_id, src, dst, len)?;
+        }
+        self.inject(sq_id, task)?;
         if len == 0 {
             self.task_done(sq_id);
             return Ok(());
         }
-        let alloc = self.shared.lock_alloc();
-        alloc.check_user(src, len.into()).map_err(|error| TaskError::Src { len, error })?;
-        alloc.check_user(dst, len.into()).map_err(|error| TaskError::Dst { len, error })?;
-        drop(alloc);
         let transfer = Transfer { dst, src, len, reduce };
         let job = Job { sq_id, transfer };
         if self.defer(job) {
@@ -101,6 +107,33 @@ impl<M: Memory> Scheduler<M> {
             }
         }
         Ok(())
+    }
+
+    /// # Errors
+    /// [`TaskError::Overlap`], unless that is only to be logged.
+    fn check_overlap(&self, sq_id: u32, src: u64, dst: u64, len: u32) -> Result<(), TaskError> {
+        if src == dst || src.abs_diff(dst) >= u64::from(len) {
+            return Ok(());
+        }
+        let error = TaskError::Overlap { src, dst, len };
+        if !self.conduct.overlap_is_warning {
+            return Err(error);
+        }
+        self.shared.counters.overlaps.fetch_add(1, Ordering::Relaxed);
+        log::warn!("sq {sq_id}: {error}");
+        Ok(())
+    }
+
+    /// # Errors
+    /// What the fault plan has for this task. Only transfers are counted: notifies do not go through the engine.
+    fn inject(&mut self, sq_id: u32, task: &Task) -> Result<(), TaskError> {
+        let Action::Sdma { src, dst, len, .. } = task.action else { return Ok(()) };
+        let Some(name) = self.queue_mut(sq_id).map(|queue| queue.config.name()) else { return Ok(()) };
+        match self.faults.task(name, task.task_id) {
+            Some(Fault::Translation) => Err(TaskError::Translation { src, len }),
+            Some(_) => Err(TaskError::Engine { src, dst, len }),
+            None => Ok(()),
+        }
     }
 
     /// An engine has done the task at the head of a queue.

@@ -12,6 +12,7 @@ use super::error::DoorbellError;
 use super::memory::OutsideHbm;
 use super::notify::Owner;
 use super::queue::QueueConfig;
+use super::recovery::Recovery;
 use super::stream::{Op, StreamId, StreamShared};
 
 /// What the scheduler is told.
@@ -25,6 +26,10 @@ pub enum Command {
     AddNotifies(Vec<(u32, Owner)>),
     /// Notifies belong to nobody any more.
     RemoveNotifies(Vec<u32>),
+    /// Queues are to stop; answered when they have.
+    SuspendQueues(Vec<u32>, SyncSender<()>),
+    /// Queues, or the device, start anew.
+    Recover(Recovery),
     /// A new stream.
     AddStream(Arc<StreamShared>),
     /// Forget a stream.

@@ -150,6 +150,14 @@ impl NotifyTable {
         }
     }
 
+    /// All are as new: nothing is recorded, nobody waits.
+    pub fn clear(&mut self) {
+        for register in self.0.values_mut() {
+            (register.value, register.untaken) = (0, 0);
+            register.waiting.clear();
+        }
+    }
+
     /// Notifies of threads with records that nobody has taken, by id. All are cleared: the next operation must not be
     /// released by them.
     pub fn clear_leftovers(&mut self) -> Vec<Leftover> {

@@ -31,6 +31,8 @@ pub(super) struct Running {
     returned: Option<Returned>,
     /// What it has queued, once it has returned.
     queued: Option<Vec<Queued>>,
+    /// What went wrong without the device failing.
+    error: Option<DeviceError>,
 }
 
 /// Tasks of one queue, up to the last one that a launch has queued.
@@ -91,9 +93,49 @@ impl HostStream {
         kernel.map(|running| running.deadline).or_else(|| self.wait?.deadline)
     }
 
-    /// Whether launches have completed that the host has not synchronised with.
-    pub(super) fn is_unseen(&self) -> bool {
-        !self.ended.is_empty()
+    /// Ends everything with an error. Gives the parameters of its launches: a kernel that still runs may read them.
+    pub(super) fn end_all(&mut self, error: &DeviceError) -> Vec<u64> {
+        let mut args = Vec::new();
+        if let Some(running) = self.running.take() {
+            args.push(running.launch.args);
+            self.shared.complete(Some(error.clone()));
+        }
+        if !self.ended.is_empty() {
+            // The work of a launch that has completed may be what failed.
+            self.shared.fail(error.clone());
+        }
+        for op in self.ops.drain(..) {
+            if let Op::KernelLaunch(launch) = &op {
+                args.push(launch.args);
+            }
+            self.shared.end(&op, Some(error.clone()));
+        }
+        self.ended.clear();
+        (self.wait, self.failed) = (None, false);
+        args.retain(|args| *args != 0);
+        args
+    }
+
+    /// Work of a launch will never run: the launch, if it still goes on, or the stream has an error.
+    pub(super) fn note_dropped(&mut self, queue: QueueLife, first_dropped: u64, last_rung: u64, error: &DeviceError) {
+        let is_hit = |queued: &Queued| queued.life == queue && queued.tasks > first_dropped;
+        if let Some(running) = &mut self.running
+            && match &running.queued {
+                // The kernel still runs, or has just returned: it may be the one that rang.
+                None => last_rung > running.since,
+                Some(queued) => queued.iter().any(is_hit),
+            }
+        {
+            running.error.get_or_insert_with(|| error.clone());
+        }
+        if self.ended.iter().any(|ended| ended.queued.iter().any(is_hit)) {
+            self.shared.fail(error.clone());
+        }
+    }
+
+    /// Whether its kernel has not returned.
+    pub(super) fn has_kernel(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.returned.is_none())
     }
 
     /// Whether it has operations that are more than the host's own look.
@@ -187,12 +229,14 @@ impl<M: Memory> Scheduler<M> {
             match self.cpu.poll(running.core) {
                 Ok(None) if now < running.deadline => {}
                 Ok(None) => {
+                    let place = self.cpu.whereabouts(running.core);
                     self.cpu.abandon(running.core);
                     let (kernel, timeout) = (running.launch.name.to_string(), running.launch.timeout);
                     return self.launch_failed(id, running, |stream_id| DeviceError::KernelTimeout {
                         stream_id,
                         kernel,
                         timeout,
+                        place,
                     });
                 }
                 Ok(Some(returned)) => {
@@ -251,6 +295,7 @@ impl<M: Memory> Scheduler<M> {
             deadline: now.saturating_add(launch.timeout),
             returned: None,
             queued: None,
+            error: None,
             launch,
         };
         if let Err(CpuFault::Cpu(text) | CpuFault::Kernel(text)) = started {
@@ -299,14 +344,14 @@ impl<M: Memory> Scheduler<M> {
     }
 
     fn complete(&mut self, id: StreamId, running: Running, returned: &Returned) {
-        let Running { launch, since, rung, queued, .. } = running;
+        let Running { launch, since, rung, queued, error: dropped, .. } = running;
         launch.stats.set(self.rung - rung, self.observed - since, returned.instructions);
         self.shared.recorder.record(Who::Stars, || What::LaunchEnded { launch: launch.number });
         self.free_args(&launch);
         let kernel = || launch.name.to_string();
         // A kernel that returns a code has ended in order: its launch failed, the device has not.
         let error = match returned {
-            Returned { code: 0, batch_left_open: false, .. } => None,
+            Returned { code: 0, batch_left_open: false, .. } => dropped,
             Returned { code: 0, .. } => self.report(DeviceError::BatchLeftOpen { stream_id: id, kernel: kernel() }),
             Returned { code, .. } => Some(DeviceError::KernelCode { stream_id: id, kernel: kernel(), code: *code }),
         };

@@ -9,6 +9,7 @@ use hcomm_aicpu::spec::queue::{DOORBELL_OFFSET, Doorbell, HEAD_OFFSET, QueueStat
 use hcomm_aicpu::spec::thread::MAX_THREADS;
 
 use super::error::{DoorbellError, QueueName};
+use super::hold::Hold;
 use super::memory::Memory;
 use super::order::{Before, QueueLife};
 
@@ -139,6 +140,10 @@ pub struct QueueEntry {
     pub tasks: AtomicU64,
     /// Entries rung by calls, see `Shared::ring`.
     pub rung: AtomicU64,
+    /// Number of the doorbell that is refused, counted from 1; 0 = none.
+    pub refuse_at: AtomicU64,
+    /// Doorbells that the processor has rung by a call, refused ones included.
+    pub rings: AtomicU64,
     /// Whether the scheduler has been told that the queue was rung, and has not yet found it empty since.
     pub noticed: AtomicBool,
 }
@@ -204,6 +209,10 @@ pub struct HwQueue {
     pub stopped: bool,
     /// It is in the scheduler's list of active queues.
     pub active: bool,
+    /// Its communicator is suspended: nothing runs, doorbells are ignored.
+    pub suspended: bool,
+    /// What keeps it from its next task.
+    pub hold: Hold,
 }
 
 impl HwQueue {
@@ -224,6 +233,8 @@ impl HwQueue {
             busy: false,
             stopped: false,
             active: false,
+            suspended: false,
+            hold: Hold::default(),
         }
     }
 
@@ -252,6 +263,9 @@ impl HwQueue {
             return Ok(0);
         }
         self.count = doorbell.count();
+        if self.suspended {
+            return Ok(0);
+        }
         check_doorbell(self.config.depth, doorbell.tail())?;
         self.rung_total += u64::from(distance(self.rung, doorbell.tail(), self.config.depth));
         self.rung = doorbell.tail();
@@ -265,6 +279,7 @@ impl HwQueue {
 
     /// The entry at `head` is done. Gives the new head, which is to be published.
     pub fn advance(&mut self) -> u32 {
+        self.hold.task_ran();
         self.head = if self.head + 1 == self.config.depth { 0 } else { self.head + 1 };
         self.done_total += 1;
         self.wait = None;

@@ -15,12 +15,15 @@ use hcomm_aicpu::spec::queue::QueueStatus;
 
 use super::engine::EnginePool;
 use super::error::{DeviceError, DoorbellError, QueueName};
+use super::fault::{FaultCounter, FaultPlan};
+use super::hold::Hold;
 use super::inbox::Command;
 use super::memory::Memory;
 use super::notify::NotifyTable;
 use super::operations::HostStream;
 use super::order::QueueLife;
 use super::queue::{HwQueue, QueueConfig, Registers};
+use super::recovery::Recovery;
 use super::shared::Shared;
 use super::stream::{Op, StreamId};
 use super::trace::{What, Who};
@@ -42,6 +45,23 @@ pub enum Progress {
     Idle,
     /// It was told to stop.
     Stopped,
+}
+
+/// How a scheduler treats what can go wrong.
+#[derive(Clone, Debug)]
+pub struct Conduct {
+    /// Faults to inject.
+    pub faults: FaultPlan,
+    /// How long the task at the head of a queue may wait until it runs.
+    pub task_timeout: Duration,
+    /// Whether a partial overlap of source and destination is only logged and counted.
+    pub overlap_is_warning: bool,
+}
+
+impl Default for Conduct {
+    fn default() -> Self {
+        Self { faults: FaultPlan::default(), task_timeout: Duration::from_secs(60), overlap_is_warning: false }
+    }
 }
 
 /// The scheduler of one device.
@@ -74,6 +94,12 @@ pub struct Scheduler<M: Memory> {
     pub(super) launches: u64,
     /// Removed queues that an engine still works on, and who waits for them.
     removals: Vec<(Vec<u32>, SyncSender<()>)>,
+    /// What waits for engines and kernels.
+    pub(super) recoveries: Vec<Recovery>,
+    /// Parameters of launches that ended with their kernel still running.
+    pub(super) orphans: Vec<u64>,
+    pub(super) conduct: Conduct,
+    pub(super) faults: FaultCounter,
     commands: Vec<Command>,
     stopped: bool,
 }
@@ -100,9 +126,18 @@ impl<M: Memory> Scheduler<M> {
             stuck_since: None,
             launches: 0,
             removals: Vec::new(),
+            recoveries: Vec::new(),
+            orphans: Vec::new(),
+            conduct: Conduct::default(),
+            faults: FaultCounter::default(),
             commands: Vec::new(),
             stopped: false,
         }
+    }
+
+    /// Sets how it treats what can go wrong.
+    pub fn with_conduct(self, conduct: Conduct) -> Self {
+        Self { faults: FaultCounter::new(&conduct.faults), conduct, ..self }
     }
 
     /// Does what can be done at `now`, a time since the start of the device, without waiting.
@@ -113,6 +148,7 @@ impl<M: Memory> Scheduler<M> {
             self.close();
             return Progress::Stopped;
         }
+        self.recover();
         if self.failed() {
             return if worked { Progress::Worked } else { Progress::Idle };
         }
@@ -135,14 +171,15 @@ impl<M: Memory> Scheduler<M> {
         }
     }
 
-    /// When the next limit is over, of a launch, a wait or the time that a deadlock has to last.
+    /// When the next limit is over, of a launch, a wait or the time that a deadlock has to last, or a queue is to be looked at.
     fn next_event(&self) -> Option<Duration> {
+        let look = |id: &u32| self.queues[*id as usize].as_ref()?.hold.next_look(self.conduct.task_timeout);
         let streams = self.streams.values().filter_map(HostStream::deadline);
-        streams.chain(self.next_deadline).chain(self.deadlock_due()).min()
+        streams.chain(self.active.iter().filter_map(look)).chain(self.next_deadline).chain(self.deadlock_due()).min()
     }
 
     pub(super) fn failed(&self) -> bool {
-        self.shared.failed.get().is_some()
+        self.shared.failed.is_set()
     }
 
     fn take_commands(&mut self) -> bool {
@@ -162,6 +199,7 @@ impl<M: Memory> Scheduler<M> {
             Command::AddQueue(config) => self.add_queue(config),
             Command::RemoveQueues(ids, reply) => {
                 for id in &ids {
+                    self.drop_tasks(*id, "freed");
                     if let Some(queue) = self.queue_mut(*id) {
                         queue.stopped = true;
                     }
@@ -169,6 +207,13 @@ impl<M: Memory> Scheduler<M> {
                 self.removals.push((ids, reply));
                 self.finish_removals();
             }
+            Command::SuspendQueues(ids, reply) => {
+                self.suspend(&ids);
+                // Whoever asked may have stopped waiting.
+                let _ = reply.try_send(());
+                self.shared.wake_hosts();
+            }
+            Command::Recover(recovery) => self.recoveries.push(recovery),
             Command::AddStream(shared) => {
                 self.streams.insert(shared.id(), HostStream::new(shared));
             }
@@ -179,7 +224,7 @@ impl<M: Memory> Scheduler<M> {
                 self.forget(id);
             }
             Command::Submit(id, op) => {
-                let failed = self.shared.failed.get().cloned();
+                let failed = self.shared.failed.get();
                 if let Some(stream) = self.streams.get_mut(&id) {
                     match failed {
                         None => stream.ops.push_back(op),
@@ -207,8 +252,11 @@ impl<M: Memory> Scheduler<M> {
         if self.queues.len() <= index {
             self.queues.resize_with(index + 1, || None);
         }
+        let faults = &self.conduct.faults;
+        let hold =
+            Hold { delay: faults.delay(config.name()), runs_left: faults.dead_after(config.name()), since: None };
         self.lives += 1;
-        self.queues[index] = Some(HwQueue::new(config, self.lives));
+        self.queues[index] = Some(HwQueue { hold, ..HwQueue::new(config, self.lives) });
     }
 
     pub(super) fn queue_mut(&mut self, sq_id: u32) -> Option<&mut HwQueue> {
@@ -246,7 +294,7 @@ impl<M: Memory> Scheduler<M> {
         }
     }
 
-    fn bad_doorbell(&mut self, sq_id: u32, error: DoorbellError) {
+    pub(super) fn bad_doorbell(&mut self, sq_id: u32, error: DoorbellError) {
         let queue = match self.queue_mut(sq_id) {
             Some(queue) => {
                 queue.stopped = true;
@@ -297,9 +345,16 @@ impl<M: Memory> Scheduler<M> {
                 return true;
             }
         };
+        let now = self.now;
         for _ in 0..tasks {
             match self.queue_mut(sq_id) {
-                Some(queue) if queue.is_runnable() => self.run_task(sq_id),
+                Some(queue) if queue.is_runnable() => {
+                    if queue.hold.keeps(now) {
+                        worked |= self.check_stalled(sq_id);
+                        break;
+                    }
+                    self.run_task(sq_id);
+                }
                 _ => break,
             }
             // A wait that finds nothing has done nothing: only a record or its deadline moves the queue again.
@@ -308,8 +363,19 @@ impl<M: Memory> Scheduler<M> {
         worked
     }
 
+    /// Fails the device if the task at the head of a queue has waited for too long.
+    fn check_stalled(&mut self, sq_id: u32) -> bool {
+        let (now, timeout) = (self.now, self.conduct.task_timeout);
+        let Some(queue) = self.queue_mut(sq_id).filter(|queue| queue.hold.is_over(now, timeout)) else { return false };
+        queue.stopped = true;
+        let (name, slot, tail, addr) = (queue.config.name(), queue.head, queue.rung, queue.slot_addr());
+        let task_id = self.shared.memory.load_sqe(addr).map_or(0, |sqe| super::decode::task_id(&sqe));
+        self.fail(DeviceError::Stalled { queue: name, task_id, slot, tail, timeout });
+        true
+    }
+
     /// Takes a new tail.
-    fn observe(&mut self, sq_id: u32) -> Result<u32, DoorbellError> {
+    pub(super) fn observe(&mut self, sq_id: u32) -> Result<u32, DoorbellError> {
         let doorbell = Registers::of(&*self.shared.memory, sq_id).doorbell();
         let observed = self.observed;
         // Who rings by a call has said so already.
@@ -324,7 +390,12 @@ impl<M: Memory> Scheduler<M> {
             self.rung += rung;
             self.shared.counters.doorbells.fetch_add(u64::from(new), Ordering::Relaxed);
             if let Some(entry) = self.shared.queues.get(sq_id) {
-                entry.doorbells.fetch_add(u64::from(new), Ordering::Relaxed);
+                let seen = entry.doorbells.fetch_add(u64::from(new), Ordering::Relaxed) + u64::from(new);
+                // A doorbell that is a store can't be refused: the queue says so before.
+                let refuse_at = entry.refuse_at.load(Ordering::Relaxed);
+                if self.cpu.is_polled() && refuse_at != 0 && seen + 1 >= refuse_at {
+                    Registers::of(&*self.shared.memory, sq_id).set_state(QueueStatus::REFUSING);
+                }
             }
             if let Some(origin) = origin {
                 self.shared.record_doorbell(sq_id, doorbell.tail(), origin);
@@ -354,26 +425,17 @@ impl<M: Memory> Scheduler<M> {
     /// The device has failed: its queues refuse, and every operation ends with the first error.
     pub(super) fn fail(&mut self, error: DeviceError) {
         self.shared.recorder.record(Who::Stars, || What::Error(error.clone()));
-        let first = self.shared.failed.get_or_init(|| error).clone();
+        let first = self.shared.failed.set(error);
         for queue in self.queues.iter().flatten() {
             Registers::of(&*self.shared.memory, queue.config.sq_id).set_state(QueueStatus::REFUSING);
         }
         self.end_all(&first);
     }
 
-    fn end_all(&mut self, error: &DeviceError) {
+    pub(super) fn end_all(&mut self, error: &DeviceError) {
         for stream in self.streams.values_mut() {
             // Parameters of what still runs stay allocated: the kernel may read them.
-            if stream.running.take().is_some() {
-                stream.shared.complete(Some(error.clone()));
-            }
-            if stream.is_unseen() {
-                // The work of a launch that has completed may be what failed.
-                stream.shared.fail(error.clone());
-            }
-            for op in stream.ops.drain(..) {
-                stream.shared.end(&op, Some(error.clone()));
-            }
+            self.orphans.extend(stream.end_all(error));
         }
     }
 

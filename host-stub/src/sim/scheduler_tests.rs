@@ -1,7 +1,7 @@
 //! The scheduler, stepped by hand over a vector: no threads, no mapping.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hcomm_aicpu::spec::map::QUEUE_REGS_PHYS;
@@ -16,7 +16,7 @@ use super::notify::Owner;
 use super::queue::{QueueConfig, QueueTable, Registers};
 use super::reduce::{BLOCK_LEN, Block, Reduce};
 use super::scheduler::{Progress, Scheduler};
-use super::shared::{DeviceCounters, Shared};
+use super::shared::{DeviceCounters, FirstError, Shared};
 use super::stream::{KernelLaunch, LaunchStats, Op, StreamShared, Waited};
 use super::trace::{Origin, Recorder};
 use crate::backend::{Cpu, CpuFault, KernelEntry, Returned};
@@ -154,7 +154,7 @@ impl Rig {
             queues: QueueTable::new(QUEUES),
             counters: DeviceCounters::default(),
             strict: true,
-            failed: OnceLock::new(),
+            failed: FirstError::default(),
             recorder: Recorder::off(),
             baton: None,
         });

@@ -1,8 +1,8 @@
 //! What scheduler, host and native kernels share of a device.
 #![forbid(unsafe_code)]
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hcomm_aicpu::spec::queue::QueueStatus;
 
@@ -21,6 +21,45 @@ pub struct DeviceCounters {
     pub tasks: AtomicU64,
     /// Doorbells seen.
     pub doorbells: AtomicU64,
+    /// Tasks whose source and destination overlap in part, where that is no error.
+    pub overlaps: AtomicU64,
+}
+
+/// The first error of a device: later ones are its consequences.
+#[derive(Debug, Default)]
+pub struct FirstError {
+    is_set: AtomicBool,
+    error: Mutex<Option<DeviceError>>,
+}
+
+impl FirstError {
+    /// Whether there is one.
+    pub fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Acquire)
+    }
+
+    /// The error.
+    pub fn get(&self) -> Option<DeviceError> {
+        if self.is_set() { self.lock().clone() } else { None }
+    }
+
+    /// Keeps `error` if it is the first one. Gives the first one.
+    pub fn set(&self, error: DeviceError) -> DeviceError {
+        let first = self.lock().get_or_insert(error).clone();
+        self.is_set.store(true, Ordering::Release);
+        first
+    }
+
+    /// Forgets it: the device works again.
+    pub fn clear(&self) {
+        let mut error = self.lock();
+        self.is_set.store(false, Ordering::Release);
+        *error = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<DeviceError>> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What scheduler, host and native kernels share.
@@ -38,7 +77,7 @@ pub struct Shared<M> {
     /// What a kernel forgets is an error, not a warning.
     pub strict: bool,
     /// The first error.
-    pub failed: OnceLock<DeviceError>,
+    pub failed: FirstError,
     /// Events.
     pub recorder: Recorder,
     /// Deterministic mode.
@@ -87,6 +126,12 @@ impl<M: Memory> Shared<M> {
         let registers = Registers::of(&*self.memory, sq_id);
         if registers.status().state() != QueueStatus::ENABLED {
             return Err(self.refuse(sq_id, tail, origin, DoorbellError::Refused));
+        }
+        if let Some(entry) = entry {
+            let ring = entry.rings.fetch_add(1, Ordering::Relaxed) + 1;
+            if ring == entry.refuse_at.load(Ordering::Relaxed) {
+                return Err(self.refuse(sq_id, tail, origin, DoorbellError::Refused));
+            }
         }
         // Only the holder of the queue's lock, in the device crate, rings: nobody comes between these.
         let new = u64::from(distance(registers.doorbell().tail(), tail, depth));

@@ -1,0 +1,183 @@
+//! Fault record of a core as text: what happened, where, and how the code came there.
+#![forbid(unsafe_code)]
+
+use std::mem::offset_of;
+use std::sync::atomic::Ordering;
+
+use hcomm_aicpu::spec::mailbox::{BACKTRACE_LEN, FaultKind, FaultRecord};
+
+use super::symbols::{Place, Symbols};
+use crate::sim::memory::{Memory, SharedMemory};
+
+/// Functions that a message names.
+const PLACES: usize = 6;
+/// How the names of functions begin that a panic calls on its way to the report.
+const MACHINERY: [&str; 4] = ["core::panicking::", "__rustc::", "rust_begin_unwind", "hcomm_image::image::fault::"];
+
+/// What an exception was taken for: exception class of ESR_EL1, bits 26..32.
+mod class {
+    pub const UNKNOWN: u64 = 0x00;
+    pub const FP: u64 = 0x07;
+    pub const ILLEGAL_STATE: u64 = 0x0e;
+    pub const INSTRUCTION_ABORT: u64 = 0x21;
+    pub const PC_ALIGNMENT: u64 = 0x22;
+    pub const DATA_ABORT: u64 = 0x25;
+    pub const SP_ALIGNMENT: u64 = 0x26;
+    pub const BREAKPOINT: u64 = 0x3c;
+}
+
+/// A record in shared memory.
+struct Record<'m> {
+    memory: &'m SharedMemory,
+    phys: u64,
+}
+
+impl Record<'_> {
+    fn word64(&self, offset: usize) -> u64 {
+        self.memory.word64(self.phys + offset as u64).load(Ordering::Relaxed)
+    }
+
+    fn word32(&self, offset: usize) -> u32 {
+        self.memory.word32(self.phys + offset as u64).load(Ordering::Relaxed)
+    }
+
+    /// The text at `offset`, of which the word at `len` tells the bytes. The image is not trusted to stay below `max`.
+    fn text(&self, offset: usize, len: usize, max: usize) -> String {
+        let mut bytes = vec![0; (self.word32(len) as usize).min(max)];
+        self.memory.read_low(self.phys + offset as u64, &mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Addresses of the calls on the stack, innermost first.
+    fn callers(&self) -> impl Iterator<Item = u64> {
+        let words = (0..BACKTRACE_LEN).map(|index| self.word64(offset_of!(FaultRecord, backtrace) + index * 8));
+        // A return address is behind the call.
+        words.take_while(|addr| *addr != 0).map(|addr| addr - 1)
+    }
+}
+
+/// What the fault record at `phys`, of which `kind` has been read, says.
+pub fn fault_text(memory: &SharedMemory, phys: u64, kind: FaultKind, symbols: &Symbols<'_>) -> String {
+    let record = Record { memory, phys };
+    let message = record.text(offset_of!(FaultRecord, message), offset_of!(FaultRecord, message_len), 384);
+    match kind {
+        FaultKind::EXCEPTION => {
+            let (esr, far) = (record.word64(offset_of!(FaultRecord, esr)), record.word64(offset_of!(FaultRecord, far)));
+            let (elr, sp) = (record.word64(offset_of!(FaultRecord, elr)), record.word64(offset_of!(FaultRecord, sp)));
+            let what = exception(esr, far, symbols);
+            let way = way(symbols, elr, record.callers());
+            format!("{what}, {way} [elr {elr:#x}, esr {esr:#x}, far {far:#x}, sp {sp:#x}]")
+        }
+        FaultKind::PANIC => {
+            let file = record.text(offset_of!(FaultRecord, file), offset_of!(FaultRecord, file_len), 128);
+            let line = record.word32(offset_of!(FaultRecord, line));
+            let mut callers = record.callers();
+            let way = callers.next().map_or(String::new(), |first| format!(", {}", way(symbols, first, callers)));
+            format!("panic: {message}, at {file}:{line}{way}")
+        }
+        FaultKind::BOOT => format!("the image refuses its boot block: {message}"),
+        FaultKind(other) => format!("fault of unknown kind {other}"),
+    }
+}
+
+/// Where a core that has no fault is, from its program counter and frame pointer.
+pub fn running_text(memory: &SharedMemory, pc: u64, mut fp: u64, symbols: &Symbols<'_>) -> String {
+    let stack = symbols.stack();
+    let mut callers = Vec::new();
+    // A frame is {frame pointer of the caller, return address}; it counts only on the stack and above the last one.
+    let mut floor = stack.start;
+    while callers.len() < BACKTRACE_LEN && fp.is_multiple_of(16) && (floor..stack.end.saturating_sub(15)).contains(&fp)
+    {
+        let word = |addr| memory.word64(addr).load(Ordering::Relaxed);
+        let (next, addr) = (word(fp), word(fp + 8));
+        if addr == 0 {
+            break;
+        }
+        callers.push(addr - 1);
+        (floor, fp) = (fp + 16, next);
+    }
+    format!("{} [pc {pc:#x}]", way(symbols, pc, callers))
+}
+
+/// "in f (file:line), called by g (file:line), ...": the function at `at` and the calls that led there, without the panic
+/// machinery, and without a stale link register: one that lies in the function that `at` is in.
+fn way(symbols: &Symbols, at: u64, callers: impl IntoIterator<Item = u64>) -> String {
+    let mut callers = callers.into_iter().peekable();
+    let symbol = symbols.symbol(at);
+    callers.next_if(|addr| symbol != 0 && symbols.symbol(*addr) == symbol);
+    let all = [at].into_iter().chain(callers).flat_map(|addr| symbols.places(addr));
+    let mut places: Vec<Place> = Vec::new();
+    for place in all {
+        let is_machinery = MACHINERY.iter().any(|prefix| place.function.starts_with(prefix)) || place.is_library();
+        // A recursion is named once.
+        if !is_machinery && places.last() != Some(&place) {
+            places.push(place);
+        }
+        if places.len() == PLACES {
+            break;
+        }
+    }
+    if places.is_empty() {
+        places.extend(symbols.places(at).into_iter().next());
+    }
+    let mut text = String::new();
+    for (index, place) in places.iter().enumerate() {
+        let link = if index == 0 { "in " } else { ", called by " };
+        text.push_str(&format!("{link}{place}"));
+    }
+    text
+}
+
+/// Kind and address of an exception.
+fn exception(esr: u64, far: u64, symbols: &Symbols<'_>) -> String {
+    match esr >> 26 & 0x3f {
+        class::UNKNOWN => "undefined instruction".to_owned(),
+        class::FP => "floating point while it is off".to_owned(),
+        class::ILLEGAL_STATE => "illegal execution state".to_owned(),
+        class::INSTRUCTION_ABORT => format!("instruction abort: {} at {far:#x}", status(esr)),
+        class::PC_ALIGNMENT => format!("unaligned program counter {far:#x}"),
+        class::SP_ALIGNMENT => "unaligned stack pointer".to_owned(),
+        class::BREAKPOINT => format!("breakpoint {:#x}", esr & 0xffff),
+        class::DATA_ABORT if symbols.is_stack_guard(far) => {
+            format!("stack overflow: {} at {far:#x}, in the guard page", access(esr))
+        }
+        class::DATA_ABORT => format!("data abort: {} at {far:#x}, {}", access(esr), status(esr)),
+        other => format!("exception of class {other:#x}"),
+    }
+}
+
+fn access(esr: u64) -> &'static str {
+    if esr & 1 << 6 != 0 { "write" } else { "read" }
+}
+
+/// Fault status code of an abort: bits 0..6.
+fn status(esr: u64) -> String {
+    let level = esr & 3;
+    match esr & 0x3f {
+        0x00..0x04 => format!("address size fault, level {level}"),
+        0x04..0x08 => format!("translation fault, level {level}"),
+        0x08..0x0c => format!("access flag fault, level {level}"),
+        0x0c..0x10 => format!("permission fault, level {level}"),
+        0x10 => "external abort".to_owned(),
+        0x21 => "alignment fault".to_owned(),
+        other => format!("fault status {other:#x}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn syndromes_have_names() {
+        let symbols = Symbols::default();
+        let text = |esr| exception(esr, 0x10, &symbols);
+        assert_eq!(text(0x9600_0006), "data abort: read at 0x10, translation fault, level 2");
+        assert_eq!(text(0x9600_004f), "data abort: write at 0x10, permission fault, level 3");
+        assert_eq!(text(0x9600_0061), "data abort: write at 0x10, alignment fault");
+        assert_eq!(text(0x8600_0007), "instruction abort: translation fault, level 3 at 0x10");
+        assert_eq!(text(0x0200_0000), "undefined instruction");
+        assert_eq!(text(0xf200_0001), "breakpoint 0x1");
+        assert_eq!(text(0x5600_0000), "exception of class 0x15");
+    }
+}

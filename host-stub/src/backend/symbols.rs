@@ -1,0 +1,192 @@
+//! Function, file and line of an address in the image.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+use std::path::Path;
+
+use addr2line::Context;
+use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
+use object::read::elf::ElfFile64;
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+
+type Reader<'d> = EndianSlice<'d, LittleEndian>;
+
+/// Where an address is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Function, as the source names it; empty if it is not known.
+    pub function: String,
+    /// Path of the source file and line.
+    pub line: Option<(String, u32)>,
+    /// First address of the symbol that the code belongs to, 0 if it is in none. One for a function and all that was
+    /// inlined into it.
+    pub symbol: u64,
+}
+
+impl Place {
+    /// Whether the code is of Rust's library or of a crate from elsewhere.
+    pub fn is_library(&self) -> bool {
+        let is_library = |file: &str| ["/rustc/", "/registry/src/"].iter().any(|part| file.contains(part));
+        self.line.as_ref().is_some_and(|(file, _)| is_library(file))
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let function = if self.function.is_empty() { "unknown code" } else { &self.function };
+        match &self.line {
+            Some((file, line)) => write!(f, "{function} ({file}:{line})"),
+            None => f.write_str(function),
+        }
+    }
+}
+
+/// A function of the symbol table.
+struct Symbol {
+    start: u64,
+    end: u64,
+    name: String,
+}
+
+/// Symbols and line table of an image. An image without them has numbers only.
+#[derive(Default)]
+pub struct Symbols<'d> {
+    /// `None`: no line table that can be read.
+    lines: Option<Context<Reader<'d>>>,
+    /// Functions, by address.
+    functions: Vec<Symbol>,
+    /// Empty if the image does not say. The page below it is never mapped.
+    stack: Range<u64>,
+}
+
+/// Bytes of the page below the stack.
+const GUARD_PAGE: u64 = 4096;
+
+impl<'d> Symbols<'d> {
+    /// Those of the image in `elf`.
+    pub fn new(elf: &'d [u8]) -> Self {
+        let Ok(file) = ElfFile64::<object::LittleEndian>::parse(elf) else { return Self::default() };
+        let named = |name: &str| file.symbols().find(|symbol| symbol.name() == Ok(name)).map(|symbol| symbol.address());
+        let stack = named("__stack_bottom").unwrap_or(0)..named("__stack_top").unwrap_or(0);
+        let functions = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() != 0);
+        let mut functions: Vec<_> = functions
+            .map(|symbol| Symbol {
+                start: symbol.address(),
+                end: symbol.address().saturating_add(symbol.size()),
+                name: demangled(symbol.name().unwrap_or_default()),
+            })
+            .collect();
+        functions.sort_by_key(|symbol| symbol.start);
+        let section = |id: SectionId| -> Result<Reader<'d>, addr2line::gimli::Error> {
+            let data = file.section_by_name(id.name()).and_then(|section| section.data().ok()).unwrap_or_default();
+            Ok(Reader::new(data, LittleEndian))
+        };
+        let lines = Dwarf::load(section).and_then(Context::from_dwarf).ok();
+        Self { lines, functions, stack }
+    }
+
+    /// Where `addr` is: the function that the code was written in first, then those that it was inlined into. At least one.
+    pub fn places(&self, addr: u64) -> Vec<Place> {
+        let index = self.functions.partition_point(|symbol| symbol.start <= addr);
+        let symbol = index.checked_sub(1).map(|index| &self.functions[index]).filter(|symbol| addr < symbol.end);
+        let base = symbol.map_or(Place::default(), |symbol| Place {
+            function: symbol.name.clone(),
+            line: None,
+            symbol: symbol.start,
+        });
+        let mut places = Vec::new();
+        if let Some(mut frames) = self.lines.as_ref().and_then(|lines| lines.find_frames(addr).skip_all_loads().ok()) {
+            // Frames behind one that can't be read are lost, as if there were none.
+            while let Ok(Some(frame)) = frames.next() {
+                let mut place = base.clone();
+                if let Some(Ok(name)) = frame.function.as_ref().map(|name| name.demangle()) {
+                    place.function = plain(&name).to_owned();
+                }
+                place.line = frame.location.and_then(|location| Some((short(location.file?), location.line?)));
+                places.push(place);
+            }
+        }
+        if places.is_empty() {
+            places.push(base);
+        }
+        places
+    }
+
+    /// First address of the symbol that `addr` belongs to, 0 if it is in none.
+    pub fn symbol(&self, addr: u64) -> u64 {
+        self.places(addr)[0].symbol
+    }
+
+    /// The stack of kernels.
+    pub fn stack(&self) -> Range<u64> {
+        self.stack.clone()
+    }
+
+    /// Whether `addr` is in the page below the stack: a stack that has overflowed.
+    pub fn is_stack_guard(&self, addr: u64) -> bool {
+        addr < self.stack.start && self.stack.start - addr <= GUARD_PAGE
+    }
+}
+
+fn demangled(name: &str) -> String {
+    let name = addr2line::demangle_auto(name.into(), None);
+    plain(&name).to_owned()
+}
+
+/// Path of a source file: inside this workspace relative to it.
+fn short(file: &str) -> String {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("/"));
+    Path::new(file).strip_prefix(workspace).unwrap_or(Path::new(file)).display().to_string()
+}
+
+/// A path of Rust without type parameters and hash.
+fn plain(name: &str) -> &str {
+    let name = without_hash(name);
+    // A name that starts with one is that of an implementation.
+    match name.find('<') {
+        Some(at) if at > 0 => &name[..at],
+        _ => name,
+    }
+}
+
+/// A path of Rust without the hash that ends it.
+fn without_hash(name: &str) -> &str {
+    match name.rsplit_once("::h") {
+        Some((path, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => path,
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_symbols_an_address_is_unknown_code() {
+        for elf in [&b""[..], b"no elf"] {
+            let symbols = Symbols::new(elf);
+            assert_eq!(symbols.places(0x4020_0000), [Place::default()]);
+            assert_eq!(Place::default().to_string(), "unknown code");
+            assert!(!symbols.is_stack_guard(0));
+        }
+    }
+
+    #[test]
+    fn hash_is_cut_off() {
+        assert_eq!(without_hash("a::b::h0123456789abcdef"), "a::b");
+        assert_eq!(without_hash("a::hello"), "a::hello");
+        assert_eq!(plain("a::b<c::D>"), "a::b");
+        assert_eq!(plain("<a::B as c::D>::e"), "<a::B as c::D>::e");
+    }
+
+    #[test]
+    fn function_of_this_program_is_found_with_its_line() {
+        let elf = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let symbols = Symbols::new(&elf);
+        let symbol = symbols.functions.iter().find(|symbol| symbol.name.ends_with("symbols::demangled")).unwrap();
+        let place = symbols.places(symbol.start).pop().unwrap();
+        assert!(place.function.ends_with("symbols::demangled"), "{place}");
+        assert!(place.line.as_ref().is_some_and(|(file, _)| file.ends_with("backend/symbols.rs")), "{place}");
+        assert_eq!(place.symbol, symbol.start);
+    }
+}

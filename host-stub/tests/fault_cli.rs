@@ -1,0 +1,179 @@
+//! `--fault` on the command line: each fault with its message and exit code, and nothing left behind by a program that dies.
+
+mod common;
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{host_stub, json, stdout};
+
+/// Exit code and standard error of a run with faults.
+fn run(cpu: &str, faults: &[&str]) -> (i32, String) {
+    let mut args = vec!["run", "--cpu", cpu, "--timeout", "1"];
+    for fault in faults {
+        args.extend(["--fault", fault]);
+    }
+    let output = host_stub(args);
+    let code = output.status.code().unwrap_or_else(|| panic!("{:?} ended by {:?}", faults, output.status.signal()));
+    (code, String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn each_fault_is_shown_with_its_message_and_exit_code_1() {
+    for (fault, text) in [
+        ("sdma-error", "device error 507001: stream 1, sq 0, task 0x1 in slot 1: sdma error (fault plan): src 0x12c"),
+        (
+            "translation",
+            "device error 507001: stream 1, sq 0, task 0x1 in slot 1: translation fault (fault plan): src 0x12c",
+        ),
+        ("doorbell", "device error 507018: stream 2: kernel local_copy returned 16 (HCCL_E_DRV)"),
+        ("dead-queue", "device error 507001: stream 1, sq 0, task 0x0 in slot 0: not done within 1s (head 0, tail 3)"),
+        (
+            "panic",
+            "device error 507018: stream 2: kernel misbehave in place of local_copy faulted: panic: a kernel that",
+        ),
+        ("hang", "device error 507017: stream 2: kernel misbehave in place of local_copy has not returned within 1s"),
+    ] {
+        for cpu in ["native", "qemu"] {
+            let (code, stderr) = run(cpu, &[fault]);
+            assert!(code == 1 && stderr.contains(&format!("error: {text}")), "{cpu} {fault}: {code} {stderr}");
+            assert!(stderr.starts_with(&format!("fault: {fault}:")), "{stderr}");
+        }
+    }
+}
+
+#[test]
+fn exceptions_are_shown_on_qemu_and_not_supported_natively() {
+    for (fault, text) in [
+        ("data-abort", "faulted: data abort: read at 0xdead0000"),
+        ("undefined", "faulted: undefined instruction, in "),
+        ("stack-overflow", "faulted: stack overflow: "),
+    ] {
+        let (code, stderr) = run("qemu", &[fault]);
+        assert!(code == 1 && stderr.contains(text) && stderr.contains("(kernel/src/misbehave.rs:"), "{code} {stderr}");
+        let (code, stderr) = run("native", &[fault]);
+        assert!(code == 3 && stderr.contains("is not supported on the native cpu"), "{code} {stderr}");
+    }
+}
+
+#[test]
+fn slow_queue_only_takes_longer_and_a_fault_that_hits_nothing_does_nothing() {
+    for faults in [&["slow-queue:time=5ms"][..], &["sdma-error:n=9", "panic:stream=77"]] {
+        assert_eq!(run("native", faults).0, 0);
+    }
+}
+
+#[test]
+fn wrong_spec_is_a_usage_error_that_names_the_place() {
+    for (spec, place) in
+        [("sdma", r#"at "sdma" (byte 0)"#), ("hang:n=0", r#"at "0" (byte 7)"#), ("", r#"at "" (byte 0)"#)]
+    {
+        for command in [&["run"][..], &["copy", "in", "out"]] {
+            let output = host_stub([command, &["--json", "--fault", spec]].concat());
+            assert_eq!(output.status.code(), Some(2));
+            let message = json(&output)["error"].as_str().unwrap().to_owned();
+            assert!(message.contains("--fault") && message.contains(place), "{message}");
+        }
+    }
+}
+
+#[test]
+fn json_has_the_runtime_code_and_the_seed_repeats_a_random_fault() {
+    let dir = std::env::temp_dir().join(format!("hcomm-fault-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let (input, out) = (dir.join("in"), dir.join("out"));
+    std::fs::write(&input, vec![7; 64 << 10]).unwrap();
+    let copy = |fault: &str| {
+        let paths = [input.to_str().unwrap(), out.to_str().unwrap()];
+        let output = host_stub(
+            [&["copy"], &paths[..], &["--cpu", "native", "--json", "--ccl-buffer", "1024", "--fault", fault]].concat(),
+        );
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let object = json(&output);
+        assert_eq!((&object["code"], &object["runtime_code"]), (&1.into(), &507_001.into()), "{object}");
+        (object["error"].as_str().unwrap().to_owned(), String::from_utf8(output.stderr).unwrap())
+    };
+    // 64 chunks, so 64 tasks.
+    let (error, stderr) = copy("sdma-error:n=1-64");
+    let seed = stderr.split_once("(seed ").unwrap().1.split_once(')').unwrap().0;
+    let (again, _) = copy(&format!("sdma-error:n=1-64,seed={seed}"));
+    assert_eq!(error, again);
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn help_has_the_grammar() {
+    for command in ["run", "copy"] {
+        let output = host_stub([command, "--help"]);
+        assert!(stdout(&output).contains("SPEC = KIND[:KEY=VALUE[,KEY=VALUE...]]"), "{}", stdout(&output));
+    }
+}
+
+/// Processes that have `mark` in their environment, but for those that have ended and only wait to be reaped.
+fn marked(mark: &str) -> Vec<String> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let processes =
+        entries.filter(|entry| entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()));
+    let has_mark = |environ: &[u8]| environ.windows(mark.len()).any(|window| window == mark.as_bytes());
+    let found = processes.filter(|entry| std::fs::read(entry.path().join("environ")).is_ok_and(|text| has_mark(&text)));
+    found
+        .filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok())
+        .filter(|stat| !stat.contains(") Z "))
+        .collect()
+}
+
+fn wait_until(limit: Duration, mut is_done: impl FnMut() -> bool) -> bool {
+    let started = Instant::now();
+    while started.elapsed() < limit {
+        if is_done() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    is_done()
+}
+
+fn hanging(mark: &str) -> Child {
+    let (name, value) = mark.split_once('=').unwrap();
+    Command::new(env!("CARGO_BIN_EXE_host-stub"))
+        .args(["run", "--cpu", "qemu", "--fault", "hang", "--timeout", "60"])
+        .env(name, value)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn killed_host_leaves_no_process_behind() {
+    let own = std::process::id();
+    let mut saw_qemu = 0;
+    // From before QEMU is started to well after the kernel runs.
+    for (round, delay_ms) in [0, 3, 7, 11, 14, 17, 20, 24, 30, 45, 60, 80, 120, 200, 400].into_iter().enumerate() {
+        for signal in ["KILL", "INT", "TERM", "ABRT"] {
+            let mark = format!("HCOMM_TEST_MARK={own}-{round}-{signal}");
+            let mut child = hanging(&mark);
+            std::thread::sleep(Duration::from_millis(delay_ms));
+            saw_qemu += usize::from(marked(&mark).iter().any(|stat| stat.contains("(qemu-system")));
+            // To this process alone, not to its group.
+            let kill = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status().unwrap();
+            assert!(kill.success());
+            let status = child.wait().unwrap();
+            assert!(status.signal().is_some(), "ended by itself: {status}");
+            let is_gone = wait_until(Duration::from_secs(5), || marked(&mark).is_empty());
+            assert!(is_gone, "{signal} after {delay_ms} ms left {:?}", marked(&mark));
+        }
+    }
+    assert!(saw_qemu >= 6, "QEMU was seen only {saw_qemu} times: the kills came too early to prove anything");
+}
+
+#[test]
+fn host_that_ends_by_itself_leaves_no_process_behind() {
+    let mark = format!("HCOMM_TEST_MARK={}-end", std::process::id());
+    let (name, value) = mark.split_once('=').unwrap();
+    for args in [&["run"][..], &["run", "--fault", "hang", "--timeout", "1"], &["run", "--fault", "data-abort"]] {
+        Command::new(env!("CARGO_BIN_EXE_host-stub")).args(args).env(name, value).output().unwrap();
+        assert_eq!(marked(&mark), Vec::<String>::new(), "{args:?}");
+    }
+}

@@ -1,0 +1,109 @@
+//! A kernel that fails on purpose: what a launch that goes wrong looks like to the host. For tests and fault plans.
+
+use hcomm_aicpu::Error;
+use hcomm_aicpu::port::{Platform, Port};
+use hcomm_aicpu::spec::code::HCCL_E_NOT_SUPPORT;
+use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::kernel;
+
+/// What [`misbehave`] does. Open: any number is a valid value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(transparent)]
+pub struct Misbehaviour(pub u64);
+
+impl Misbehaviour {
+    /// Reads [`UNMAPPED`]. In the image alone.
+    pub const DATA_ABORT: Self = Self(0);
+    /// Executes an instruction that is never defined. In the image alone.
+    pub const UNDEFINED: Self = Self(1);
+    /// Calls itself until the stack has no room. In the image alone.
+    pub const STACK_OVERFLOW: Self = Self(2);
+    /// Panics.
+    pub const PANIC: Self = Self(3);
+    /// Never returns.
+    pub const HANG: Self = Self(4);
+}
+
+/// An address that no image maps.
+pub const UNMAPPED: u64 = 0xdead_0000;
+
+/// Parameters of [`misbehave`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct MisbehaveParams {
+    /// [`KernelParams::HEADER`].
+    pub header: ParamsHeader,
+    /// What to do.
+    pub kind: Misbehaviour,
+}
+const _: () = assert!(size_of::<MisbehaveParams>() == 24);
+
+impl KernelParams for MisbehaveParams {
+    const MAGIC: u32 = u32::from_le_bytes(*b"MISB");
+    const VERSION: u32 = 1;
+}
+
+kernel! {
+    /// Fails as asked. A kind that is unknown, or that would end the process of a native CPU, answers
+    /// `HCCL_E_NOT_SUPPORT`.
+    ///
+    /// # Errors
+    /// None.
+    ///
+    /// # Panics
+    /// If asked to.
+    pub fn misbehave(params: &MisbehaveParams) -> Result<i32, Error> {
+        match params.kind {
+            #[cfg(target_os = "none")]
+            Misbehaviour::DATA_ABORT => exception::data_abort(),
+            #[cfg(target_os = "none")]
+            Misbehaviour::UNDEFINED => exception::undefined(),
+            #[cfg(target_os = "none")]
+            Misbehaviour::STACK_OVERFLOW => exception::stack_overflow(0),
+            Misbehaviour::PANIC => panic!("a kernel that was asked to panic"),
+            Misbehaviour::HANG => hang(),
+            _ => return Ok(HCCL_E_NOT_SUPPORT),
+        };
+        Ok(0)
+    }
+}
+
+/// Never returns, and costs a host processor next to nothing.
+fn hang() -> u64 {
+    loop {
+        embedded_hal::delay::DelayNs::delay_us(&mut Platform.delay(), 100);
+    }
+}
+
+/// What only the image's processor can survive.
+#[cfg(target_os = "none")]
+mod exception {
+    use core::arch::asm;
+    use core::hint::black_box;
+
+    use super::UNMAPPED;
+
+    #[inline(never)]
+    pub fn data_abort() -> u64 {
+        let value;
+        // SAFETY: the address is not mapped: the load reads nothing and ends the launch with a data abort.
+        unsafe { asm!("ldr {}, [{}]", out(reg) value, in(reg) UNMAPPED, options(nostack, readonly)) };
+        value
+    }
+
+    #[inline(never)]
+    pub fn undefined() -> u64 {
+        // SAFETY: the instruction has no effect but the exception, which ends the launch.
+        unsafe { asm!("udf #0", options(nomem, nostack)) };
+        0
+    }
+
+    #[inline(never)]
+    pub fn stack_overflow(depth: u64) -> u64 {
+        // Below a page: the first frame that does not fit touches the guard page, never what lies behind it.
+        let frame = black_box([depth; 32]);
+        if black_box(depth) == u64::MAX { 0 } else { stack_overflow(depth + 1) + black_box(&frame)[0] }
+    }
+}
