@@ -7,7 +7,7 @@ export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 HOST_STUB := cargo run --locked --release -p host-stub --
 
 .DEFAULT_GOAL := help
-.PHONY: run test ci fmt lint doc image setup clean help
+.PHONY: run test soak bench ci fmt lint doc image lib capi install headers headers-check setup clean help
 
 run: image ## copy 256 bytes through the AArch64 image and check them; FILE=path copies a file, ARGS="..." adds options
 ifeq ($(origin FILE),command line)
@@ -16,8 +16,16 @@ else
 	$(HOST_STUB) run $(ARGS)
 endif
 
-test: image ## run every test, on both CPUs
+test: image capi ## run every test, on both CPUs
 	cargo test --locked --workspace
+
+# Random sequences against the model, and seeds of two cores on one handle.
+soak: ## run 10,000 random sequences and 5,000 seeds
+	HCOMM_MODEL_CASES=$(or $(CASES),10000) HCOMM_STRESS_SEEDS=$(or $(SEEDS),5000) \
+		cargo test --locked -p hcomm-aicpu --test model --test stress -- --nocapture
+
+bench: image ## measure, and print one table; BENCH_JSON=path writes it as JSON too
+	cargo bench --locked --bench performance
 
 ci: ## run what CI runs
 	@.ci/run
@@ -31,8 +39,36 @@ lint: setup ## check format and clippy, for the host and for the device
 doc: ## build the reference into the target folder
 	@.ci/run doc
 
-image: setup ## build the device image
+image: setup ## build the device image; KERNEL="a.c b.cpp" puts kernels in C or C++ into one of their own (OUT=path)
+ifneq ($(KERNEL),)
+	@scripts/setup.sh cross
+	scripts/kernel_image.sh "$(or $(OUT),$(basename $(notdir $(firstword $(KERNEL)))).elf)" $(KERNEL)
+else
 	cargo build --locked -p hcomm-kernel --features image --target $(IMAGE_TARGET) --profile image
+endif
+
+lib: setup ## build the libraries for C and C++, of the host and of kernels
+	@scripts/setup.sh cross
+	scripts/lib.sh host $(TARGET_DIR)/lib release
+	scripts/lib.sh device $(TARGET_DIR)/lib/device/host
+	scripts/lib.sh device $(TARGET_DIR)/lib/device/$(IMAGE_TARGET) $(IMAGE_TARGET)
+
+install: lib ## install headers and libraries for C and C++ below PREFIX (default /usr/local)
+	scripts/install.sh $(TARGET_DIR)/lib "$(or $(PREFIX),/usr/local)"
+
+# What the tests of the C API need: the libraries as the other tests compile them, and an image with the kernels of tests/c.
+capi: setup
+	@scripts/setup.sh cross valgrind
+	scripts/lib.sh host $(TARGET_DIR)/capi dev
+	scripts/lib.sh device $(TARGET_DIR)/capi/device/host
+	scripts/lib.sh device $(TARGET_DIR)/capi/device/$(IMAGE_TARGET) $(IMAGE_TARGET)
+	scripts/kernel_image.sh $(TARGET_DIR)/capi/kernels.elf tests/c/copy_kernel.c tests/c/cxx_kernel.cpp
+
+headers: ## write the generated headers of the C API
+	scripts/headers.sh
+
+headers-check: ## check that the generated headers are up to date
+	scripts/headers.sh --check
 
 setup: ## check that all tools are there, and install what is missing
 	@scripts/setup.sh
@@ -41,5 +77,5 @@ clean: ## remove all that was built
 	cargo clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS='	' read -r name text; do \
-		printf '  make %-7s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS='	' read -r name text; do \
+		printf '  make %-13s %s\n' "$$name" "$$text"; done

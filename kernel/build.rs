@@ -17,6 +17,15 @@ fn main() {
     println!("cargo::rustc-link-arg-bins=-T{}", script.display());
     // Written by the build script of defmt into a folder that is on the linker's search path.
     println!("cargo::rustc-link-arg-bins=-Tdefmt.x");
+    // Objects of kernels that are written in C: they go into the image beside those of this crate.
+    println!("cargo::rerun-if-env-changed=HCOMM_KERNEL_OBJECTS");
+    let objects = env::var_os("HCOMM_KERNEL_OBJECTS").unwrap_or_default();
+    // An empty list has one part, which is empty.
+    for object in env::split_paths(&objects).filter(|object| !object.as_os_str().is_empty()) {
+        assert!(object.is_absolute(), "HCOMM_KERNEL_OBJECTS: {} is not an absolute path", object.display());
+        println!("cargo::rerun-if-changed={}", object.display());
+        println!("cargo::rustc-link-arg-bins={}", object.display());
+    }
     // Segments on 4 KiB pages: the default of AArch64, 64 KiB, would only pad the file.
     println!("cargo::rustc-link-arg-bins=-zmax-page-size=4096");
 }

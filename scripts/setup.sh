@@ -3,7 +3,7 @@
 # and needs no network, when nothing is missing. Stops with the command to type where it can't install something itself.
 #
 #   scripts/setup.sh            compiler, device target, QEMU: what run and test need
-#   scripts/setup.sh deny       cargo-deny as well: what CI needs
+#   scripts/setup.sh PART...    as well: deny (cargo-deny), cross (a C and C++ compiler for the device), valgrind (and CMake)
 set -euo pipefail
 
 readonly IMAGE_TARGET=aarch64-unknown-none
@@ -75,6 +75,17 @@ check_deny() {
     $by_hand >&2 || stop "cargo-deny could not be installed; with a network, type:" "$by_hand"
 }
 
+check_cross() {
+    { have aarch64-linux-gnu-gcc && have aarch64-linux-gnu-g++; } ||
+        install_packages "a compiler for AArch64" gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
+    have c++ || install_packages "a C++ compiler" g++
+}
+
+check_valgrind() {
+    { have valgrind && have pkg-config && have cmake; } ||
+        install_packages "valgrind, pkg-config or CMake" valgrind pkg-config cmake
+}
+
 have cc || install_packages "a C linker (cc)" gcc libc6-dev
 check_rust
 check_image_target
@@ -83,8 +94,10 @@ have qemu-system-aarch64 || install_packages "QEMU (qemu-system-aarch64)" qemu-s
 for part in "$@"; do
     case $part in
         deny) check_deny ;;
+        cross) check_cross ;;
+        valgrind) check_valgrind ;;
         *)
-            say "there is no part $part: deny is"
+            say "there is no part $part: deny, cross and valgrind are"
             exit 2
             ;;
     esac

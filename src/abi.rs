@@ -9,6 +9,7 @@ use crate::queue::Short;
 use crate::reduce::Elements;
 use crate::spec::DeviceAddr;
 use crate::spec::code::HCCL_SUCCESS;
+use crate::spec::comm::COMM_NAME_LEN;
 use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::thread::ThreadHandle;
 use crate::thread::Thread;
@@ -183,8 +184,13 @@ unsafe fn name<'n>(comm_id: *const c_char) -> Result<&'n CStr, Error> {
     if comm_id.is_null() {
         return Err(Error::UnknownComm);
     }
-    // SAFETY: not null, so the caller owes a string.
-    Ok(unsafe { CStr::from_ptr(comm_id) })
+    let bytes = comm_id.cast::<u8>();
+    // By hand: `strlen` is not there on bare metal.
+    // SAFETY: not null, so the caller owes bytes up to a zero byte, and none behind it is read.
+    let len = (0..COMM_NAME_LEN).find(|index| unsafe { bytes.add(*index).read() } == 0).ok_or(Error::UnknownComm)?;
+    // SAFETY: `len` bytes and a zero byte have just been read.
+    let name = unsafe { core::slice::from_raw_parts(bytes, len + 1) };
+    CStr::from_bytes_with_nul(name).map_err(|_| Error::UnknownComm)
 }
 
 /// Waits until the device has taken every task queued on `thread`, for as long as a call may wait for room. Source:

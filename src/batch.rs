@@ -126,3 +126,21 @@ impl Batch {
         });
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_67_list_of_queues_has_room_for_every_queue_of_the_device() {
+        let batch = Batch::new();
+        for round in 0..3 {
+            // Each twice: a queue comes again when another core has rung what this one had staged.
+            (0..MAX_QUEUES).chain(0..MAX_QUEUES).for_each(|index| batch.note(index));
+            let mut taken = Vec::<usize, { MAX_QUEUES + 1 }>::new();
+            batch.take_queues(|index| taken.push(index).expect("no more queues than there are"));
+            assert!(taken.iter().copied().eq(0..MAX_QUEUES), "round {round}");
+            batch.take_queues(|index| panic!("queue {index} was taken before"));
+        }
+    }
+}

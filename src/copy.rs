@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_cover_every_byte_once_in_order() {
+    fn case_1_chunks_cover_every_byte_once_in_order() {
         let lens =
             [1, MAX_CHUNK - 1, MAX_CHUNK, MAX_CHUNK + 1, 2 * MAX_CHUNK, 2 * MAX_CHUNK + 1, 1 << 32, (1 << 32) + 1];
         for len in lens.into_iter().chain([16 << 30]) {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_copy_flows_through_a_ring_and_a_dead_device_ends_it() {
+    fn case_3_longest_copy_flows_through_a_ring_and_a_dead_device_ends_it() {
         let mut port = TestPort::new(4);
         port.expect_delays(&[1000]);
         let device = port.device();

@@ -31,6 +31,8 @@ mod fmt;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod notify;
+#[cfg(all(feature = "panic-handler", not(test)))]
+mod panic_handler;
 pub mod port;
 mod queue;
 mod reduce;

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_in_use_is_passed_over_after_the_wrap() {
+    fn case_26_a_block_in_use_is_passed_over_after_the_wrap() {
         let (ids, held) = (IdAllocator::new(), [HeldBlock::none(), HeldBlock::none()]);
         let (mut first, mut second) = (IdRange::EMPTY, IdRange::EMPTY);
         assert_eq!(draw(&ids, &held, 0, &mut first, 1), [0]);

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_kernel::{CopyListParams, ListedCopy};
+use host_stub::sim::fault::{Fault, FaultPlan, FaultRule};
+use host_stub::sim::trace::What;
 use host_stub::{Cpu, Device, DeviceOptions, Error, Kernel, Stream};
 use rig::{Rig, at, pattern};
 use zerocopy::IntoBytes;
@@ -211,4 +213,23 @@ fn several_host_threads_may_share_a_device() {
         }
     });
     assert!(rig.read(&dst) == bytes);
+}
+
+#[test]
+fn full_ring_of_a_dead_queue_costs_its_1856_seconds_in_virtual_time_alone() {
+    let faults = FaultPlan::one(FaultRule::new(Fault::DeadQueue));
+    let task_timeout = Duration::from_secs(5000);
+    let rig = Rig::with_options(DeviceOptions { faults, task_timeout, ..DeviceOptions::deterministic(7) });
+    let buffer = rig.buffer(&[1; 64]);
+    let copy = ListedCopy { thread: rig.thread(2).0, dst: at(&buffer, 32), src: at(&buffer, 0), len: 16 };
+    let started = Instant::now();
+    // The launch then waits for the first copy, which never runs.
+    let error = rig.copy_list(&[copy, copy], false).unwrap_err().to_string();
+    let real = started.elapsed();
+    assert!(error.contains("5000s"), "{error}");
+    let trace = rig.device.trace();
+    let returned =
+        trace.events.iter().find(|event| matches!(event.what, What::KernelReturned { code: 9, .. })).unwrap();
+    assert_eq!(returned.time.as_secs(), 1856);
+    assert!(real < Duration::from_secs(1), "{real:?} of real time");
 }

@@ -63,8 +63,8 @@ fn case_59_empty_kernel_proves_that_it_ran_and_a_missing_one_is_no_kernel_that_f
     rig.stream.synchronize().unwrap();
     assert!(stats.instructions() > 0 && stats.tasks() == 0, "{stats:?}");
 
-    let missing = rig.device.load_kernel("empty").map(|_| ()).unwrap_err().to_string();
-    assert!(missing.starts_with("no kernel empty: there are "), "{missing}");
+    let missing = rig.device.load_kernel("nothing").map(|_| ()).unwrap_err().to_string();
+    assert!(missing.starts_with("no kernel nothing: there are "), "{missing}");
     let on_the_wrong_cpu = rig.stream.launch_bytes(&Kernel::native("empty", empty), &[]).unwrap_err().to_string();
     assert!(on_the_wrong_cpu.contains("kernel empty is not for the cpu of this device"), "{on_the_wrong_cpu}");
 }

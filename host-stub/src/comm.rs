@@ -228,6 +228,16 @@ impl Comm {
         lock(&self.threads)
     }
 
+    /// Gives threads of this communicator back before it is dropped.
+    pub(crate) fn release_threads(&self, released: &[ThreadHandle]) {
+        let mut threads = self.threads();
+        threads.all.retain(|thread| !released.contains(thread));
+        threads.of_streams.retain(|_, (thread, _)| !released.contains(thread));
+        let notifies: usize = released.iter().filter_map(|thread| thread::notify_count(&self.device.0, *thread)).sum();
+        threads.notifies -= notifies as u64;
+        thread::release(&self.device.0, released);
+    }
+
     /// What a thread is made of, `None` if the handle is not that of a live thread.
     pub fn thread_info(&self, thread: ThreadHandle) -> Option<ThreadInfo> {
         thread::info(&self.device.0, thread)

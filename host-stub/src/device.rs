@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ use crate::sim::baton::Baton;
 use crate::sim::engine::EnginePool;
 use crate::sim::fault::{Fault, FaultCounter, FaultPlan, KernelFault};
 use crate::sim::inbox::{Command, Inbox};
-use crate::sim::memory::SharedMemory;
+use crate::sim::memory::{Memory, SharedMemory};
 use crate::sim::queue::{MAX_QUEUES, QueueTable};
 use crate::sim::recovery::Recovery;
 use crate::sim::scheduler::{Conduct, Progress, Scheduler};
@@ -40,6 +40,9 @@ use crate::thread::ThreadTable;
 const PUNCH_LEN: u64 = 64 << 10;
 /// How long the scheduler looks for work before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
+/// How long it goes on looking, less eagerly, while something has to be polled: a nap takes twice as long as asked for, and
+/// an emulated core that was asleep answers a short launch within this time.
+const POLL: Duration = Duration::from_micros(400);
 /// How long it sleeps while something has to be polled.
 const NAP: Duration = Duration::from_micros(50);
 
@@ -74,6 +77,9 @@ pub struct DeviceOptions {
     /// What a kernel forgets is an error when the host synchronises: work that no notify orders before the end of the
     /// stream, notifies that are left set, a batch that is left open. Otherwise it is a warning in the log.
     pub strict: bool,
+    /// QEMU only: the processor counts instructions exactly ([`LaunchStats::instructions`](crate::LaunchStats)), its cores
+    /// take turns on one thread of the host, and it is several times slower. Otherwise the count is worth nothing.
+    pub icount: bool,
     /// How long the task at the head of a queue may wait until it runs; then the device has failed.
     pub task_timeout: Duration,
     /// Whether a task whose source and destination overlap in part is only logged and counted, not an error of the device.
@@ -101,6 +107,7 @@ impl Default for DeviceOptions {
             queue_depth: DEFAULT_DEPTH,
             launch_timeout: Duration::from_secs(1900),
             strict: true,
+            icount: false,
             task_timeout: Conduct::default().task_timeout,
             overlap_is_warning: false,
             faults: FaultPlan::default(),
@@ -155,19 +162,6 @@ impl Inner {
     /// The fault that the plan has for the next launch on a stream.
     pub(crate) fn kernel_fault(&self, stream_id: u32) -> Option<KernelFault> {
         self.kernel_faults.lock().unwrap_or_else(PoisonError::into_inner).launch(stream_id)
-    }
-
-    /// Waits for an answer of the scheduler; `None`: none has come within `limit`, or never will.
-    pub(crate) fn wait_answer<T>(&self, answer: &Receiver<T>, limit: Duration) -> Option<T> {
-        let Some(baton) = &self.shared.baton else { return answer.recv_timeout(limit).ok() };
-        let host = baton.enter();
-        loop {
-            match answer.try_recv() {
-                Ok(answer) => return Some(answer),
-                Err(TryRecvError::Empty) if host.wait(None).is_ok() => {}
-                Err(_) => return None,
-            }
-        }
     }
 
     /// Whether the scheduler can't answer any more.
@@ -261,7 +255,7 @@ impl Device {
         // A product that is not supported refuses its threads: no task of any format is ever queued on it.
         let soc = options.product.soc.unwrap_or(Soc::Ascend950);
         let cpu: Box<dyn crate::backend::Cpu> = match &image {
-            Some(image) => Box::new(QemuCpu::start(&memory, image, tables, soc)?),
+            Some(image) => Box::new(QemuCpu::start(&memory, image, tables, soc, options.icount)?),
             None => Box::new(NativeCpu::new(&shared, tables, soc)),
         };
         let conduct = Conduct {
@@ -350,6 +344,24 @@ impl Device {
         Ok(self.0.shared.memory.read(addr.0, out)?)
     }
 
+    /// Whether a range is inside one live allocation of the user.
+    pub(crate) fn check_range(&self, addr: DeviceAddr, len: u64) -> Result<(), Error> {
+        Ok(self.0.shared.lock_alloc().check_user(addr.0, len)?)
+    }
+
+    /// Copies inside device memory, by the host. Ranges may overlap. Does not wait for any stream.
+    pub(crate) fn copy_within(&self, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
+        self.0.check_alive()?;
+        self.check_range(dst, len)?;
+        self.check_range(src, len)?;
+        Ok(self.0.shared.memory.copy(dst.0, src.0, len)?)
+    }
+
+    /// The image that the AI CPU runs; none on [`Cpu::Native`].
+    pub(crate) fn image(&self) -> Option<&Image> {
+        self.0.image.as_deref()
+    }
+
     /// The kernel with this name: of the image, or of this program on [`Cpu::Native`].
     ///
     /// # Errors
@@ -369,10 +381,10 @@ impl Device {
     pub fn restart(&self) -> Result<(), Error> {
         let (reply, answer) = sync_channel(1);
         self.0.shared.inbox.send(Command::Recover(Recovery::Restart(reply)));
-        match self.0.wait_answer(&answer, RECOVERY_TIMEOUT) {
-            Some(result) => result.map_err(Error::Restart),
-            None if self.0.scheduler_gone() => Err(Error::SchedulerGone),
-            None => Err(Error::Restart(format!("no answer within {RECOVERY_TIMEOUT:?}"))),
+        match self.0.shared.receive(&answer, RECOVERY_TIMEOUT) {
+            Ok(result) => result.map_err(Error::Restart),
+            Err(_) if self.0.scheduler_gone() => Err(Error::SchedulerGone),
+            Err(_) => Err(Error::Restart(format!("no answer within {RECOVERY_TIMEOUT:?}"))),
         }
     }
 
@@ -450,8 +462,14 @@ fn run(mut scheduler: Scheduler<SharedMemory>, inbox: &Inbox) {
             }
             _ => {}
         }
-        if now.saturating_sub(*quiet_since.get_or_insert(now)) < SPIN {
+        let quiet = now.saturating_sub(*quiet_since.get_or_insert(now));
+        if quiet < SPIN {
             std::hint::spin_loop();
+            continue;
+        }
+        if progress == Progress::Polling && quiet < POLL {
+            // On few cores, who is waited for may need this one.
+            std::thread::yield_now();
             continue;
         }
         match progress {

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::{self, KernelParams, ParamsError, ParamsHeader};
+use hcomm_aicpu::spec::thread::Engine;
 use hcomm_kernel::{KernelFn, MisbehaveParams, Misbehaviour};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -14,13 +16,14 @@ use crate::control::ControlPair;
 use crate::device::{Cpu, Device};
 use crate::error::Error;
 use crate::loader::LoadError;
+use crate::product::Side;
 use crate::sim::alloc::Kind;
 use crate::sim::baton::{Baton, NoTurn};
 use crate::sim::fault::KernelFault;
 use crate::sim::inbox::Command;
 use crate::sim::stream::Waited;
 use crate::sim::trace::{What, Who};
-use crate::sim::{KernelLaunch, LaunchStats, Op, StreamShared};
+use crate::sim::{HostCopy, KernelLaunch, LaunchStats, Op, StreamShared};
 
 /// How often a wait looks whether the device still works.
 const WAIT_SLICE: Duration = Duration::from_secs(1);
@@ -123,7 +126,7 @@ impl Stream {
     /// # Errors
     /// As [`launch`](Self::launch).
     pub fn launch_bytes(&self, kernel: &Kernel, params: &[u8]) -> Result<Arc<LaunchStats>, Error> {
-        self.submit_launch(kernel, params, false)
+        self.submit_launch(kernel, params, false, None)
     }
 
     /// As [`launch`](Self::launch), but the launch completes only with the last task that the kernel has queued, without any
@@ -133,7 +136,7 @@ impl Stream {
     /// As [`launch`](Self::launch).
     pub fn launch_and_drain<P: KernelParams>(&self, kernel: &Kernel, params: &P) -> Result<Arc<LaunchStats>, Error> {
         check_head(params)?;
-        self.submit_launch(kernel, params.as_bytes(), true)
+        self.submit_launch(kernel, params.as_bytes(), true, None)
     }
 
     /// Launches a kernel as an operator does: records the start notify of `pair`, launches, and waits for its end notify.
@@ -156,7 +159,27 @@ impl Stream {
         Ok(stats)
     }
 
-    fn submit_launch(&self, kernel: &Kernel, params: &[u8], drain: bool) -> Result<Arc<LaunchStats>, Error> {
+    /// As [`launch_and_drain`](Self::launch_and_drain), with parameters as bytes and a limit of the launch's own; `None`: the
+    /// device's. What the C API launches with: it has no control pair yet.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    pub fn launch_bytes_within(
+        &self,
+        kernel: &Kernel,
+        params: &[u8],
+        timeout: Option<Duration>,
+    ) -> Result<Arc<LaunchStats>, Error> {
+        self.submit_launch(kernel, params, true, timeout)
+    }
+
+    fn submit_launch(
+        &self,
+        kernel: &Kernel,
+        params: &[u8],
+        drain: bool,
+        timeout: Option<Duration>,
+    ) -> Result<Arc<LaunchStats>, Error> {
         let inner = &self.device.0;
         inner.check_alive()?;
         if !kernel.runs_on(inner.options.cpu) {
@@ -167,13 +190,19 @@ impl Stream {
                 let name = format!("misbehave in place of {}", kernel.name());
                 let misbehave = Kernel::new(&name, self.device.load_kernel("misbehave")?.entry);
                 let params = MisbehaveParams { header: MisbehaveParams::HEADER, kind: misbehaviour(fault) };
-                self.submit_kernel(&misbehave, params.as_bytes(), drain)
+                self.submit_kernel(&misbehave, params.as_bytes(), drain, timeout)
             }
-            None => self.submit_kernel(kernel, params, drain),
+            None => self.submit_kernel(kernel, params, drain, timeout),
         }
     }
 
-    fn submit_kernel(&self, kernel: &Kernel, params: &[u8], drain: bool) -> Result<Arc<LaunchStats>, Error> {
+    fn submit_kernel(
+        &self,
+        kernel: &Kernel,
+        params: &[u8],
+        drain: bool,
+        timeout: Option<Duration>,
+    ) -> Result<Arc<LaunchStats>, Error> {
         let inner = &self.device.0;
         let args = match params.len() as u64 {
             0 => 0,
@@ -188,7 +217,7 @@ impl Stream {
             name: Arc::clone(&kernel.name),
             entry: kernel.entry,
             args,
-            timeout: inner.options.launch_timeout,
+            timeout: timeout.unwrap_or(inner.options.launch_timeout),
             drain,
             number: 0,
             stats: Arc::clone(&stats),
@@ -197,6 +226,15 @@ impl Stream {
         inner.shared.recorder.record(Who::Host, || What::LaunchQueued { stream_id, kernel: name() });
         self.submit(Op::KernelLaunch(launch))?;
         Ok(stats)
+    }
+
+    /// Queues a copy of `len` bytes of device memory, as a CPU_TS thread of the host does. Does not wait.
+    ///
+    /// # Errors
+    /// The product does not let the host copy, or the device has failed.
+    pub fn copy(&self, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
+        self.device.0.options.product.may_copy(Side::Host, Engine::CPU_TS)?;
+        self.submit(Op::HostCopy(HostCopy { dst: dst.0, src: src.0, len }))
     }
 
     /// Adds an operation to the stream.
@@ -231,8 +269,9 @@ impl Stream {
     /// # Errors
     /// [`Error::Timeout`] too; the work goes on then.
     pub fn synchronize_for(&self, timeout: Duration) -> Result<(), Error> {
-        self.shared.submit_look();
-        self.device.0.shared.inbox.send(Command::Submit(self.id(), Op::Synchronize));
+        if self.shared.submit_look() {
+            self.device.0.shared.inbox.send(Command::Submit(self.id(), Op::Synchronize));
+        }
         if let Some(baton) = &self.device.0.shared.baton {
             return self.synchronize_by_turns(baton, timeout);
         }

@@ -14,7 +14,9 @@
 //! A device pointer is one number everywhere: in the host process, in the image and in a descriptor. HBM of the device in
 //! slot *n* of the process starts at `0x12c0_0000_0000 + n * 2^40`.
 //!
-//! Not here: more than one device that talk to each other, the C API, timing like that of hardware.
+//! For C and C++ the same is there under the vendor's names (docs/c-api.md).
+//!
+//! Not here: more than one device that talk to each other, timing like that of hardware.
 //!
 //! ```
 //! use hcomm_aicpu::spec::params::KernelParams;
@@ -55,6 +57,7 @@
 
 pub mod backend;
 mod buffer;
+mod capi;
 pub mod comm;
 mod comm_table;
 pub mod control;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{TryRecvError, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use zerocopy::IntoBytes;
 
 use crate::device::{Cpu, Inner, RECOVERY_TIMEOUT};
 use crate::error::Error;
-use crate::product::{Acquire, Refusal};
+use crate::product::Acquire;
 use crate::sim::alloc::Kind;
 use crate::sim::error::QueueName;
 use crate::sim::inbox::Command;
@@ -47,6 +47,18 @@ impl ThreadConfig {
     /// `count` threads of engine AICPU_TS without notifies.
     pub fn new(count: u32) -> Self {
         Self { engine: Engine::AICPU_TS, count, notify_count: 0, depth: None }
+    }
+
+    /// # Errors
+    /// A number out of range.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.count == 0 || self.count as usize > MAX_THREADS {
+            return Err(Error::BadThreadCount(self.count));
+        }
+        if self.notify_count > MAX_NOTIFIES {
+            return Err(Error::BadNotifyCount(self.notify_count));
+        }
+        Ok(())
     }
 
     /// Sets the notifies of each thread.
@@ -89,8 +101,8 @@ pub(crate) fn check_depth(depth: u32) -> Result<(), Error> {
 /// One acquired thread.
 #[derive(Clone, Debug)]
 struct Acquired {
-    slot: u32,
     engine: Engine,
+    slot: u32,
     stream_id: u32,
     /// Null for a thread of the host: its tasks are operations of its stream.
     ring: DeviceAddr,
@@ -127,16 +139,9 @@ fn table(inner: &Inner) -> MutexGuard<'_, ThreadTable> {
 /// Acquires threads: all of them, or none.
 pub(crate) fn acquire(inner: &Inner, config: &ThreadConfig) -> Result<Vec<ThreadHandle>, Error> {
     let engine = inner.options.product.engine_for(Acquire::Threads, config.engine)?;
-    if engine != Engine::AICPU_TS {
-        return Err(Refusal::NotSimulated { engine: engine.0 }.into());
-    }
+    let config = &ThreadConfig { engine, ..*config };
     inner.check_alive()?;
-    if config.count == 0 || config.count as usize > MAX_THREADS {
-        return Err(Error::BadThreadCount(config.count));
-    }
-    if config.notify_count > MAX_NOTIFIES {
-        return Err(Error::BadNotifyCount(config.notify_count));
-    }
+    config.check()?;
     let depth = config.depth.unwrap_or(inner.options.queue_depth);
     check_depth(depth)?;
     let first_stream_id = inner.stream_ids(config.count);
@@ -284,10 +289,7 @@ pub(crate) fn release(inner: &Inner, handles: &[ThreadHandle]) {
     let (reply, answer) = sync_channel(1);
     let slots: Vec<u32> = released.iter().map(|thread| thread.slot).collect();
     shared.inbox.send(Command::RemoveQueues(slots, reply));
-    if let Some(baton) = &shared.baton {
-        let host = baton.enter();
-        while answer.try_recv().is_err_and(|error| error == TryRecvError::Empty) && host.wait(None).is_ok() {}
-    } else if answer.recv_timeout(REMOVE_TIMEOUT).is_err() && !inner.scheduler_gone() {
+    if shared.receive(&answer, REMOVE_TIMEOUT).is_err() && !inner.scheduler_gone() {
         // An engine may still write: the rings stay allocated until the device closes.
         log::error!("the scheduler has not given {} queues back within {REMOVE_TIMEOUT:?}", released.len());
         return;
@@ -295,7 +297,6 @@ pub(crate) fn release(inner: &Inner, handles: &[ThreadHandle]) {
     let notify_ids = released.iter().flat_map(|thread| thread.notify_ids.iter().copied()).collect();
     shared.inbox.send(Command::RemoveNotifies(notify_ids));
     for thread in &released {
-        Registers::of(memory, thread.slot).reset();
         free(inner, &mut table, thread);
     }
 }
@@ -311,17 +312,17 @@ fn queues_of(inner: &Inner, handles: &[ThreadHandle]) -> Vec<u32> {
 pub(crate) fn suspend(inner: &Inner, handles: &[ThreadHandle]) -> Result<(), Error> {
     let (reply, answer) = sync_channel(1);
     inner.shared.inbox.send(Command::SuspendQueues(queues_of(inner, handles), reply));
-    inner.wait_answer(&answer, RECOVERY_TIMEOUT).ok_or(Error::SchedulerGone)
+    inner.shared.receive(&answer, RECOVERY_TIMEOUT).map_err(|_| Error::SchedulerGone)
 }
 
 /// Lets them start anew.
 pub(crate) fn resume(inner: &Inner, handles: &[ThreadHandle]) -> Result<(), Error> {
     let (reply, answer) = sync_channel(1);
     inner.shared.inbox.send(Command::Recover(Recovery::Resume(queues_of(inner, handles), reply)));
-    match inner.wait_answer(&answer, RECOVERY_TIMEOUT) {
-        Some(()) => Ok(()),
-        None if inner.scheduler_gone() => Err(Error::SchedulerGone),
-        None => Err(Error::Resume(RECOVERY_TIMEOUT)),
+    match inner.shared.receive(&answer, RECOVERY_TIMEOUT) {
+        Ok(()) => Ok(()),
+        Err(_) if inner.scheduler_gone() => Err(Error::SchedulerGone),
+        Err(_) => Err(Error::Resume(RECOVERY_TIMEOUT)),
     }
 }
 
@@ -375,6 +376,11 @@ pub(crate) fn host_stream_id(inner: &Inner, handle: ThreadHandle) -> Result<u32,
     let thread = find(&table, handle).filter(|thread| thread.engine == Engine::CPU_TS);
     let engine = Some(Engine::CPU_TS.0);
     Ok(thread.ok_or(Error::BadThread { handle: handle.0, engine })?.stream_id)
+}
+
+/// Notifies of a live thread.
+pub(crate) fn notify_count(inner: &Inner, handle: ThreadHandle) -> Option<usize> {
+    Some(find(&table(inner), handle)?.notify_ids.len())
 }
 
 /// Whether the handle names a live thread.

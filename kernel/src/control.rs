@@ -4,6 +4,8 @@ use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_aicpu::{Error, Peer, Thread, batch};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::queued;
+
 /// What a kernel has to know of the control pair; a part of its parameters.
 ///
 /// The host records the start notify on its stream, launches, and lets the stream wait for the end notify. The kernel's first
@@ -35,12 +37,15 @@ impl Control {
             return work();
         }
         batch::start()?;
-        let result = thread.notify_wait_default(self.start_notify).and_then(|()| work()).and_then(|answer| {
-            let stream = Peer::from_handle(ThreadHandle(self.cpu_thread))?;
-            thread.notify_record(stream, self.end_notify).map(|()| answer)
-        });
+        let result = queued::wait(thread, self.start_notify).and_then(|()| work());
+        let result = result.and_then(|answer| self.record_end(thread).map(|()| answer));
         let ended = batch::end();
         let answer = result?;
         ended.map(|()| answer)
+    }
+
+    #[inline(never)]
+    fn record_end(&self, thread: &Thread) -> Result<(), Error> {
+        queued::record(thread, Peer::from_handle(ThreadHandle(self.cpu_thread))?, self.end_notify)
     }
 }

@@ -12,12 +12,15 @@
 //! | [`pingpong()`] | a token between two threads: the cost of a notify |
 //! | [`call_list()`] | any calls, as a list in device memory asks for them |
 //! | [`copy_list()`] | many copies, as a list in device memory asks for them |
+//! | [`bench_ops()`] | one entry point called many times, to be measured |
+//! | [`empty()`] | nothing, to measure a launch |
 //! | [`misbehave()`] | fails as asked, for tests and fault plans |
 //!
 //! It does not define the platform (`hcomm_port_*` of `hcomm-aicpu`): the image does, and so must every program that links
 //! this crate.
 #![no_std]
 
+mod bench_ops;
 mod call_list;
 mod control;
 mod copy_list;
@@ -26,8 +29,10 @@ mod local_copy;
 mod local_reduce;
 mod misbehave;
 mod pingpong;
+mod queued;
 mod staged_copy;
 
+pub use bench_ops::{BenchOp, BenchOpsParams, EmptyParams, bench_ops, empty};
 pub use call_list::{Call, CallListParams, call_list};
 pub use control::Control;
 pub use copy_list::{CopyListParams, ListedCopy, copy_list};

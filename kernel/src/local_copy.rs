@@ -2,14 +2,13 @@
 
 use core::ptr::{without_provenance, without_provenance_mut};
 
+use hcomm_aicpu::Error;
 use hcomm_aicpu::abi::HcommLocalCopyOnThread;
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
-use hcomm_aicpu::spec::thread::ThreadHandle;
-use hcomm_aicpu::{Error, Thread};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::{Control, kernel};
+use crate::{Control, kernel, queued};
 
 /// Parameters of [`local_copy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -53,7 +52,7 @@ kernel! {
         if params.control == Control::NONE {
             return Ok(copy());
         }
-        let thread = Thread::from_handle(ThreadHandle(params.thread))?;
+        let thread = queued::thread(params.thread)?;
         params.control.in_step(&thread, || Ok(copy()))
     }
 }

@@ -3,11 +3,10 @@
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
-use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_aicpu::{Error, Thread};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::{Control, kernel};
+use crate::{Control, kernel, queued};
 
 /// Most threads of [`local_reduce`].
 pub const LOCAL_REDUCE_THREADS: usize = 8;
@@ -63,11 +62,11 @@ kernel! {
         if given > limit {
             return Err(Error::TooLarge { len: given, limit });
         }
-        let first = Thread::from_handle(ThreadHandle(if given == 0 { 0 } else { params.threads[0] }))?;
+        let first = queued::thread(if given == 0 { 0 } else { params.threads[0] })?;
         let mut threads = [first; LOCAL_REDUCE_THREADS];
         let used = given.min(params.slice_count).max(1) as usize;
         for (thread, handle) in threads.iter_mut().zip(params.threads).take(used).skip(1) {
-            *thread = Thread::from_handle(ThreadHandle(handle))?;
+            *thread = queued::thread(handle)?;
         }
         params.control.in_step(&first, || reduce_tree(params, &threads[..used]))
     }
@@ -86,16 +85,16 @@ fn reduce_tree(params: &LocalReduceParams, threads: &[Thread]) -> Result<(), Err
     let part = |index: usize| if index == 0 { params.dst } else { at(params.scratch, index as u64 - 1) };
 
     for thread in &threads[1..] {
-        threads[0].notify_record(thread.peer(), GO)?;
-        thread.notify_wait_default(GO)?;
+        queued::record(&threads[0], thread.peer(), GO)?;
+        queued::wait(thread, GO)?;
     }
     for (index, thread) in threads.iter().enumerate() {
         let mut slices = (index as u64..params.slice_count).step_by(threads.len());
         if let Some(first) = slices.next() {
-            thread.local_copy(part(index), at(params.src, first), len)?;
+            queued::copy(thread, part(index), at(params.src, first), len)?;
         }
         for slice in slices {
-            thread.local_reduce(part(index), at(params.src, slice), count, data_type, op)?;
+            queued::reduce(thread, part(index), at(params.src, slice), count, data_type, op)?;
         }
     }
     let levels = threads.len().next_power_of_two().ilog2();
@@ -103,9 +102,9 @@ fn reduce_tree(params: &LocalReduceParams, threads: &[Thread]) -> Result<(), Err
         let distance = 1 << level;
         for to in (0..threads.len()).step_by(2 * distance).filter(|to| to + distance < threads.len()) {
             let from = to + distance;
-            threads[from].notify_record(threads[to].peer(), 1 + level)?;
-            threads[to].notify_wait_default(1 + level)?;
-            threads[to].local_reduce(part(to), part(from), count, data_type, op)?;
+            queued::record(&threads[from], threads[to].peer(), 1 + level)?;
+            queued::wait(&threads[to], 1 + level)?;
+            queued::reduce(&threads[to], part(to), part(from), count, data_type, op)?;
         }
     }
     Ok(())

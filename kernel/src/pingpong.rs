@@ -1,11 +1,10 @@
 //! Two threads that hand a token back and forth: the cost of a notify.
 
+use hcomm_aicpu::Error;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
-use hcomm_aicpu::spec::thread::ThreadHandle;
-use hcomm_aicpu::{Error, Thread};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::{Control, kernel};
+use crate::{Control, kernel, queued};
 
 /// Notify of each thread: it has the token. The next index is free for the start notify of the control pair.
 const TOKEN: u32 = 0;
@@ -38,14 +37,14 @@ kernel! {
     /// # Errors
     /// Those of the calls.
     pub fn pingpong(params: &PingpongParams) -> Result<(), Error> {
-        let first = Thread::from_handle(ThreadHandle(params.first))?;
-        let second = Thread::from_handle(ThreadHandle(params.second))?;
+        let first = queued::thread(params.first)?;
+        let second = queued::thread(params.second)?;
         params.control.in_step(&first, || {
             for _ in 0..params.rounds {
-                first.notify_record(second.peer(), TOKEN)?;
-                second.notify_wait_default(TOKEN)?;
-                second.notify_record(first.peer(), TOKEN)?;
-                first.notify_wait_default(TOKEN)?;
+                queued::record(&first, second.peer(), TOKEN)?;
+                queued::wait(&second, TOKEN)?;
+                queued::record(&second, first.peer(), TOKEN)?;
+                queued::wait(&first, TOKEN)?;
             }
             Ok(())
         })

@@ -2,11 +2,10 @@
 
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
-use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_aicpu::{Error, Thread};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::{Control, kernel};
+use crate::{Control, kernel, queued};
 
 /// Notifies of thread `input`: one for each half that is free again, one for the end of `output`. The next index is free for
 /// the start notify of the control pair.
@@ -61,8 +60,8 @@ kernel! {
         if params.len > 0 && params.ccl_buf_size == 0 {
             return Err(Error::TooLarge { len: params.len, limit: 0 });
         }
-        let input = Thread::from_handle(ThreadHandle(params.input))?;
-        let output = Thread::from_handle(ThreadHandle(params.output))?;
+        let input = queued::thread(params.input)?;
+        let output = queued::thread(params.output)?;
         params.control.in_step(&input, || copy_pieces(params, &input, &output))
     }
 }
@@ -81,18 +80,18 @@ fn copy_pieces(params: &StagedCopyParams, input: &Thread, output: &Thread) -> Re
         let (offset, half) = (index * piece, index % halves);
         let (len, buffer, notify) = (piece.min(params.len - offset), at(params.ccl_buf, half * piece), half as u32);
         if index >= halves {
-            input.notify_wait_default(notify)?;
+            queued::wait(input, notify)?;
         }
-        input.local_copy(buffer, at(params.user_in, offset), len)?;
-        input.notify_record(output.peer(), notify)?;
+        queued::copy(input, buffer, at(params.user_in, offset), len)?;
+        queued::record(input, output.peer(), notify)?;
 
-        output.notify_wait_default(notify)?;
-        output.local_copy(at(params.user_out, offset), buffer, len)?;
+        queued::wait(output, notify)?;
+        queued::copy(output, at(params.user_out, offset), buffer, len)?;
         // A record that nobody would wait for stays set for the next launch.
         if index + halves < pieces {
-            output.notify_record(input.peer(), notify)?;
+            queued::record(output, input.peer(), notify)?;
         }
     }
-    output.notify_record(input.peer(), DONE)?;
-    input.notify_wait_default(DONE)
+    queued::record(output, input.peer(), DONE)?;
+    queued::wait(input, DONE)
 }

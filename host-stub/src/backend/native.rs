@@ -213,6 +213,11 @@ thread_local! {
     static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
 }
 
+/// Whether the calling thread runs a kernel.
+pub(crate) fn in_kernel() -> bool {
+    with_current(false, |_| true)
+}
+
 /// Asks the current core; `otherwise` outside a launch.
 fn with_current<R>(otherwise: R, ask: impl FnOnce(&Current) -> R) -> R {
     CURRENT.with_borrow(|current| current.as_ref().map_or(otherwise, ask))

@@ -37,17 +37,17 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts core 0 at `entry`, with `memory` as RAM.
+    /// Starts core 0 at `entry`, with `memory` as RAM. `icount`: instructions are counted.
     ///
     /// # Errors
     /// As a message.
-    pub fn start(memory: &Arc<SharedMemory>, entry: u64) -> Result<Self, String> {
+    pub fn start(memory: &Arc<SharedMemory>, entry: u64, icount: bool) -> Result<Self, String> {
         let failed = |error: std::io::Error| match error.kind() {
             ErrorKind::NotFound => format!("{QEMU} is not installed: `apt-get install qemu-system-arm` installs it"),
             _ => format!("{QEMU}: {error}"),
         };
         let (monitor, far_end) = UnixStream::pair().map_err(failed)?;
-        let mut child = spawn(command(memory, far_end.into(), entry)).map_err(failed)?;
+        let mut child = spawn(command(memory, far_end.into(), entry, icount)).map_err(failed)?;
         let wake = child.stdin.take().expect("stdin is a pipe");
         let pipe = child.stderr.take().expect("stderr is a pipe");
         let stderr = Arc::new(Mutex::new(String::new()));
@@ -148,7 +148,7 @@ fn collect(mut pipe: impl Read, text: &Mutex<String>) {
 }
 
 /// The command that runs the image.
-fn command(memory: &Arc<SharedMemory>, monitor: OwnedFd, entry: u64) -> Command {
+fn command(memory: &Arc<SharedMemory>, monitor: OwnedFd, entry: u64, icount: bool) -> Command {
     let size = LOW_SIZE + memory.hbm_size();
     let fd = memory.file().as_raw_fd();
     let mut command = Command::new(QEMU);
@@ -166,6 +166,10 @@ fn command(memory: &Arc<SharedMemory>, monitor: OwnedFd, entry: u64) -> Command 
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
+    if icount {
+        // One instruction takes 1 ns of the machine's time, and its cycle counter counts ns.
+        command.args(["-icount", "shift=0"]);
+    }
     let parent = rustix::process::getpid();
     let memory = Arc::clone(memory);
     // SAFETY: between fork and exec `prepare` makes system calls only: it neither allocates nor locks.

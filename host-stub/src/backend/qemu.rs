@@ -37,6 +37,7 @@ pub struct QemuCpu {
     image: Arc<Image>,
     tables: Tables,
     soc: Soc,
+    icount: bool,
     process: Process,
     log: LogReader,
     /// Number of the last launch.
@@ -45,17 +46,24 @@ pub struct QemuCpu {
 }
 
 impl QemuCpu {
-    /// Boots `image` with `memory` as its RAM, and waits until it takes launches.
+    /// Boots `image` with `memory` as its RAM, and waits until it takes launches. `icount`: instructions are counted.
     ///
     /// # Errors
     /// [`Error::Boot`].
-    pub fn start(memory: &Arc<SharedMemory>, image: &Arc<Image>, tables: Tables, soc: Soc) -> Result<Self, Error> {
+    pub fn start(
+        memory: &Arc<SharedMemory>,
+        image: &Arc<Image>,
+        tables: Tables,
+        soc: Soc,
+        icount: bool,
+    ) -> Result<Self, Error> {
         load(memory, image);
         write_boot_block(memory, tables, soc);
         let log = LogReader::new(memory, &image.elf, 0).map_err(Error::Boot)?;
-        let process = Process::start(memory, image.entry).map_err(Error::Boot)?;
+        let process = Process::start(memory, image.entry, icount).map_err(Error::Boot)?;
         let (memory, image) = (Arc::clone(memory), Arc::clone(image));
-        let mut cpu = Self { memory, image, tables, soc, process, log, seq: 0, next_check: Instant::now() };
+        let next_check = Instant::now();
+        let mut cpu = Self { memory, image, tables, soc, icount, process, log, seq: 0, next_check };
         cpu.wait_ready()?;
         Ok(cpu)
     }
@@ -183,10 +191,12 @@ impl Cpu for QemuCpu {
         ] {
             self.memory.zero_low(phys, MAX_CORES * len as usize);
         }
-        *self = Self::start(&self.memory, &self.image, self.tables, self.soc).map_err(|error| match error {
-            Error::Boot(text) => CpuFault::Cpu(text),
-            other => CpuFault::Cpu(other.to_string()),
-        })?;
+        *self = Self::start(&self.memory, &self.image, self.tables, self.soc, self.icount).map_err(
+            |error| match error {
+                Error::Boot(text) => CpuFault::Cpu(text),
+                other => CpuFault::Cpu(other.to_string()),
+            },
+        )?;
         Ok(())
     }
 }

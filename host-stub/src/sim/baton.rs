@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -54,6 +55,8 @@ struct Seat {
     weight: u64,
     /// Never comes back.
     expelled: bool,
+    /// Waits for the scheduler to achieve something, whatever that is.
+    wants_step: bool,
     /// Taken away by the watchdog, and nobody has asked yet.
     stuck: bool,
     called: Arc<Condvar>,
@@ -61,7 +64,7 @@ struct Seat {
 
 impl Seat {
     fn new(status: Status) -> Self {
-        Self { status, weight: 1, expelled: false, stuck: false, called: Arc::default() }
+        Self { status, weight: 1, expelled: false, wants_step: false, stuck: false, called: Arc::default() }
     }
 }
 
@@ -146,7 +149,12 @@ impl Baton {
     /// # Errors
     /// [`Gone`].
     pub fn scheduler_worked(&self) -> Result<(), Gone> {
-        self.progress(&mut self.lock());
+        let mut state = self.lock();
+        self.progress(&mut state);
+        for seat in state.seats.iter_mut().filter(|seat| seat.wants_step) {
+            (seat.status, seat.wants_step) = (Status::Ready, false);
+        }
+        drop(state);
         self.pass(STARS, Status::Ready).map_err(|_| Gone)
     }
 
@@ -290,6 +298,7 @@ impl Baton {
     fn leave(&self, seat: usize) {
         let mut state = self.lock();
         state.seats[seat].status = Status::Absent;
+        state.seats[seat].wants_step = false;
         if seat > self.cores {
             state.hosts -= 1;
         }
@@ -436,6 +445,22 @@ impl HostTurn<'_> {
         let deadline = until.map_or(NEVER, |until| u64::try_from(until.as_nanos()).unwrap_or(NEVER));
         self.baton.pass(self.seat, Status::Waiting(deadline))
     }
+
+    /// Waits for an answer of the scheduler.
+    ///
+    /// # Errors
+    /// [`RecvTimeoutError`]: the device closes, or nothing can go on.
+    pub fn receive<T>(&self, answer: &Receiver<T>) -> Result<T, RecvTimeoutError> {
+        loop {
+            match answer.try_recv() {
+                Ok(answer) => return Ok(answer),
+                Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
+                Err(TryRecvError::Empty) => {}
+            }
+            self.baton.lock().seats[self.seat].wants_step = true;
+            self.wait(None).map_err(|_| RecvTimeoutError::Timeout)?;
+        }
+    }
 }
 
 impl Drop for HostTurn<'_> {
@@ -456,5 +481,105 @@ impl SplitMix {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WATCHDOG: Duration = Duration::from_millis(50);
+
+    /// What one run of a scheduler and two cores, each with `turns` turns, looks like: who had the baton, in order.
+    fn order(seed: u64, turns: usize) -> Vec<usize> {
+        let (baton, order) = (Baton::new(seed, 2, Duration::from_secs(60)), Mutex::new(Vec::new()));
+        let note = |who| order.lock().unwrap().push(who);
+        std::thread::scope(|scope| {
+            for core in 0..2 {
+                baton.add_core(core);
+                let (baton, note) = (&baton, &note);
+                scope.spawn(move || {
+                    baton.begin_core(core).unwrap();
+                    // The host ends it all once it has seen every turn.
+                    let turn = |_| {
+                        note(core);
+                        baton.turn(core).is_ok()
+                    };
+                    if (0..turns).all(turn) {
+                        baton.end_core(core);
+                    }
+                });
+            }
+            scope.spawn(|| {
+                baton.begin_scheduler().unwrap();
+                let turn = |_| {
+                    note(2);
+                    baton.scheduler_worked().is_ok()
+                };
+                assert!(!(0..turns).all(turn) || baton.scheduler_waits(None) == Err(Gone));
+            });
+            let host = baton.enter();
+            while order.lock().unwrap().len() < 3 * turns {
+                host.wait(Some(baton.now() + Duration::from_secs(1))).unwrap();
+            }
+            baton.close();
+        });
+        order.into_inner().unwrap()
+    }
+
+    #[test]
+    fn seed_decides_the_order() {
+        let orders: Vec<_> = (0..10).map(|seed| order(seed, 10)).collect();
+        for (seed, first) in (0..).zip(&orders) {
+            assert_eq!(*first, order(seed, 10), "seed {seed}");
+            assert!((0..3).all(|who| first.iter().filter(|seen| **seen == who).count() == 10), "seed {seed}");
+        }
+        assert!(orders.iter().any(|other| *other != orders[0]));
+    }
+
+    #[test]
+    fn nobody_runs_without_a_host() {
+        let baton = Baton::new(1, 2, WATCHDOG);
+        std::thread::scope(|scope| {
+            let scheduler = scope.spawn(|| baton.begin_scheduler());
+            std::thread::sleep(WATCHDOG * 3);
+            assert!(!scheduler.is_finished());
+            baton.close();
+            assert_eq!(scheduler.join().unwrap(), Err(Gone));
+        });
+    }
+
+    #[test]
+    fn host_that_waits_for_nothing_hears_of_it() {
+        let baton = Baton::new(1, 2, WATCHDOG);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                baton.begin_scheduler().unwrap();
+                assert_eq!(baton.scheduler_waits(None), Err(Gone));
+            });
+            let host = baton.enter();
+            assert_eq!(host.wait(None), Err(NoTurn::Deadlock));
+            let (_sender, answer) = std::sync::mpsc::channel::<()>();
+            assert_eq!(host.receive(&answer), Err(RecvTimeoutError::Timeout));
+            baton.close();
+            assert_eq!(host.wait(None), Err(NoTurn::Gone));
+        });
+    }
+
+    #[test]
+    fn time_goes_to_the_earliest_deadline() {
+        let baton = Baton::new(1, 2, WATCHDOG);
+        let host = baton.enter();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                baton.begin_scheduler().unwrap();
+                baton.scheduler_waits(Some(Duration::from_secs(5))).unwrap();
+                assert_eq!(baton.now().as_secs(), 5);
+                assert_eq!(baton.scheduler_waits(None), Err(Gone));
+            });
+            host.wait(Some(Duration::from_secs(7))).unwrap();
+            assert_eq!(baton.now(), Duration::from_secs(7));
+            baton.close();
+        });
     }
 }

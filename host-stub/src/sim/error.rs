@@ -204,6 +204,20 @@ pub enum DeviceError {
         /// Kernel.
         kernel: String,
     },
+    /// A copy that the host has queued.
+    #[error("stream {stream_id}: copy of {len} bytes from {src:#x} to {dst:#x}: translation fault: {error}")]
+    HostCopy {
+        /// Stream.
+        stream_id: u32,
+        /// First byte written.
+        dst: u64,
+        /// First byte read.
+        src: u64,
+        /// Bytes.
+        len: u64,
+        /// Why.
+        error: AccessError,
+    },
     /// A task was not done in time; its queue has stopped.
     #[error("{queue}, task {task_id:#x} in slot {slot}: not done within {timeout:?} (head {slot}, tail {tail})")]
     Stalled {
@@ -286,6 +300,7 @@ impl DeviceError {
             Self::Stream { error: TaskError::WaitTimeout { .. }, .. } | Self::Deadlock(_) => RT_NOTIFY_TIMEOUT,
             Self::Task { .. }
             | Self::Stream { .. }
+            | Self::HostCopy { .. }
             | Self::Doorbell { .. }
             | Self::UnorderedWork { .. }
             | Self::NotifyLeftSet { .. }

@@ -19,7 +19,7 @@ use super::reduce::{BLOCK_LEN, Block, Reduce};
 /// From this length on a copy looks for holes of its source, in bytes. Below, the system calls cost more than the bytes.
 const HOLE_AWARE_LEN: u64 = 1 << 20;
 /// Device slots of a process: the HBM of the last one still ends below 2^47.
-const SLOTS: usize = 64;
+pub const SLOTS: usize = 64;
 
 /// Slots in use. Address space is what a process has only one of, so this is the one table it shares.
 static SLOTS_IN_USE: Mutex<[bool; SLOTS]> = Mutex::new([false; SLOTS]);

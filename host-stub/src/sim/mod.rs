@@ -26,4 +26,4 @@ pub mod shared;
 pub mod stream;
 pub mod trace;
 
-pub use stream::{KernelLaunch, LaunchStats, Op, StreamId, StreamShared};
+pub use stream::{HostCopy, KernelLaunch, LaunchStats, Op, StreamId, StreamShared};

@@ -6,8 +6,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::alloc::AccessError;
 use super::decode::{Effect, Until};
 use super::error::{DeviceError, TaskError};
 use super::execute::deadline;
@@ -15,7 +17,7 @@ use super::memory::Memory;
 use super::order::{Before, QueueLife};
 use super::queue::{HwQueue, Registers};
 use super::scheduler::Scheduler;
-use super::stream::{KernelLaunch, Op, StreamId, StreamShared};
+use super::stream::{HostCopy, KernelLaunch, Op, StreamId, StreamShared};
 use super::trace::{Origin, What, Who};
 use crate::backend::{CpuFault, Returned};
 
@@ -181,7 +183,17 @@ impl<M: Memory> Scheduler<M> {
                 self.free_args(launch);
                 None
             }
-            Op::NotifyRecord { .. } | Op::NotifyWait { .. } if stream.failed => None,
+            Op::NotifyRecord { .. } | Op::NotifyWait { .. } | Op::HostCopy(_) if stream.failed => None,
+            Op::HostCopy(copy) => match self.host_copy(copy) {
+                Ok(()) => None,
+                Err(error) => {
+                    // It ends with everything else that is on the device.
+                    self.not_yet(id, op);
+                    let HostCopy { dst, src, len } = copy;
+                    self.fail(DeviceError::HostCopy { stream_id: id, dst, src, len, error });
+                    return true;
+                }
+            },
             Op::NotifyRecord { id: notify_id } => {
                 let before = stream.before.clone();
                 self.record(notify_id, Effect::Set, &before).err().map(|error| stream_error(id, error))
@@ -214,6 +226,17 @@ impl<M: Memory> Scheduler<M> {
         stream.shared.end(&op, error);
         self.forget(id);
         true
+    }
+
+    /// Carries out a copy of the host.
+    fn host_copy(&self, copy: HostCopy) -> Result<(), AccessError> {
+        let HostCopy { dst, src, len } = copy;
+        let alloc = self.shared.lock_alloc();
+        alloc.check_user(src, len).and_then(|()| alloc.check_user(dst, len))?;
+        drop(alloc);
+        self.shared.memory.copy(dst, src, len).expect("what is allocated is in hbm");
+        self.shared.counters.tasks.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     fn not_yet(&mut self, id: StreamId, op: Op) -> bool {

@@ -291,3 +291,21 @@ impl HwQueue {
 pub fn distance(from: u32, to: u32, depth: u32) -> u32 {
     if to >= from { to - from } else { depth - from + to }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_26_count_of_doorbells_wraps() {
+        let mut queue = HwQueue::new(QueueConfig { stream_id: 1, sq_id: 0, base: 0, depth: 8 }, 1);
+        queue.count = u32::MAX - 1;
+        let ring = |count: u32, tail| Doorbell::default().with_count(count).with_tail(tail);
+        for (count, tail) in [(u32::MAX, 1), (0, 2), (1, 3)] {
+            assert_eq!(queue.observe(ring(count, tail)), Ok(1), "count {count}");
+            assert_eq!((queue.count, queue.rung), (count, tail));
+        }
+        assert_eq!(queue.observe(ring(1, 3)), Ok(0), "nothing new");
+        assert_eq!(queue.observe(ring(3, 5)), Ok(2), "two at once");
+    }
+}

@@ -60,16 +60,14 @@ impl<M: Memory> Scheduler<M> {
         }
     }
 
-    /// Does what has waited for engines and kernels.
-    pub(super) fn recover(&mut self) {
-        if self.recoveries.is_empty() {
-            return;
-        }
-        for recovery in std::mem::take(&mut self.recoveries) {
+    /// Does what has waited for engines and kernels. Whether there was anything that need not wait any more.
+    pub(super) fn recover(&mut self) -> bool {
+        let recoveries = std::mem::take(&mut self.recoveries);
+        let waiting = recoveries.len();
+        for recovery in recoveries {
             let is_busy = self.queues.iter().flatten().any(|queue| queue.busy);
             match recovery {
-                // Without engines nobody but the scheduler would end what was begun, and it stands still after an error.
-                Recovery::Restart(_) if is_busy && self.engines.is_some() => self.recoveries.push(recovery),
+                Recovery::Restart(_) if is_busy => self.recoveries.push(recovery),
                 // A kernel that has looked at the status before it was suspended may still ring.
                 Recovery::Resume(..) if is_busy || self.kernel_runs() => self.recoveries.push(recovery),
                 Recovery::Resume(ids, reply) => {
@@ -82,7 +80,7 @@ impl<M: Memory> Scheduler<M> {
                 }
             }
         }
-        self.shared.wake_hosts();
+        self.recoveries.len() < waiting
     }
 
     fn restart(&mut self) -> Result<(), String> {
@@ -117,6 +115,8 @@ impl<M: Memory> Scheduler<M> {
         if let Some(entry) = self.shared.queues.get(sq_id) {
             entry.refuse_at.store(0, Ordering::Relaxed);
             entry.rung.store(rung_total, Ordering::Relaxed);
+            // Nobody rings now. The next doorbell must be told.
+            entry.noticed.store(false, Ordering::Relaxed);
         }
         registers.reset_epoch();
     }

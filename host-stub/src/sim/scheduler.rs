@@ -148,8 +148,9 @@ impl<M: Memory> Scheduler<M> {
             self.close();
             return Progress::Stopped;
         }
-        self.recover();
+        worked |= self.recover();
         if self.failed() {
+            worked |= self.end_deferred();
             return if worked { Progress::Worked } else { Progress::Idle };
         }
         worked |= match self.step_by_turns(now) {
@@ -211,7 +212,6 @@ impl<M: Memory> Scheduler<M> {
                 self.suspend(&ids);
                 // Whoever asked may have stopped waiting.
                 let _ = reply.try_send(());
-                self.shared.wake_hosts();
             }
             Command::Recover(recovery) => self.recoveries.push(recovery),
             Command::AddStream(shared) => {
@@ -272,14 +272,13 @@ impl<M: Memory> Scheduler<M> {
             }
             for id in ids {
                 if let Some(queue) = queues.get_mut(*id as usize).and_then(Option::take) {
-                    // What was rung before is not a doorbell of a free queue.
+                    // Before anybody looks for doorbells of free queues: those of its last life are none.
                     Registers::of(&*shared.memory, *id).reset();
                     streams.values_mut().for_each(|stream| stream.before.forget(queue.life));
                 }
             }
             // Whoever asked may have stopped waiting.
             let _ = reply.try_send(());
-            shared.wake_hosts();
             false
         });
         self.active.retain(|id| self.queues[*id as usize].is_some());
@@ -350,7 +349,7 @@ impl<M: Memory> Scheduler<M> {
             match self.queue_mut(sq_id) {
                 Some(queue) if queue.is_runnable() => {
                     if queue.hold.keeps(now) {
-                        worked |= self.check_stalled(sq_id);
+                        worked |= self.check_stalled(sq_id) || self.listen(sq_id);
                         break;
                     }
                     self.run_task(sq_id);
@@ -402,6 +401,20 @@ impl<M: Memory> Scheduler<M> {
             }
         }
         Ok(new)
+    }
+
+    /// Asks to be told of the next doorbell of a queue that will not be looked at for a while. `true`: one has come already.
+    fn listen(&self, sq_id: u32) -> bool {
+        let queue = self.queues.get(sq_id as usize).and_then(Option::as_ref);
+        let (Some(queue), Some(entry)) = (queue, self.shared.queues.get(sq_id)) else { return false };
+        entry.noticed.store(false, Ordering::Relaxed);
+        // Pairs with the fence of `Shared::ring`.
+        fence(Ordering::SeqCst);
+        let is_rung = Registers::of(&*self.shared.memory, sq_id).doorbell().count() != queue.count;
+        if is_rung {
+            entry.noticed.store(true, Ordering::Relaxed);
+        }
+        is_rung
     }
 
     /// Takes a queue that has nothing to do out of the list of active ones, unless it was rung just now.

@@ -505,7 +505,9 @@ fn wait_that_nobody_synchronises_with_is_no_deadlock() {
     let mut rig = waiting_rig(0);
     rig.now = Duration::from_secs(100);
     assert_eq!(rig.settle(), Progress::Idle);
-    rig.stream.submit_look();
+    rig.stream.submit();
+    rig.stream.complete(None);
+    assert!(rig.stream.submit_look());
     rig.shared.inbox.send(Command::Submit(9, Op::Synchronize));
     // The stream itself has launched nothing, so it does not wait for the queue.
     rig.settle();

@@ -2,7 +2,9 @@
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use hcomm_aicpu::spec::queue::QueueStatus;
 
@@ -90,10 +92,14 @@ impl<M: Memory> Shared<M> {
         self.alloc.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something that a host may wait for has happened.
-    pub fn wake_hosts(&self) {
-        if let Some(baton) = &self.baton {
-            baton.wake_hosts();
+    /// Waits for an answer of the scheduler: at most `limit`, but in deterministic mode as long as anything goes on.
+    ///
+    /// # Errors
+    /// [`RecvTimeoutError`].
+    pub fn receive<T>(&self, answer: &Receiver<T>, limit: Duration) -> Result<T, RecvTimeoutError> {
+        match &self.baton {
+            Some(baton) => baton.enter().receive(answer),
+            None => answer.recv_timeout(limit),
         }
     }
 

@@ -9,6 +9,9 @@ use super::baton::Baton;
 use super::error::DeviceError;
 use crate::backend::KernelEntry;
 
+/// How long a wait of the host looks before it sleeps: a wake-up takes longer than a short launch.
+const SPIN: Duration = Duration::from_micros(50);
+
 /// Number of a stream, unique in its device.
 pub type StreamId = u32;
 
@@ -31,6 +34,19 @@ pub enum Op {
     },
     /// The host waits for everything before.
     Synchronize,
+    /// Copies device memory, as the host has queued it (CPU_TS).
+    HostCopy(HostCopy),
+}
+
+/// A copy that the host has queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostCopy {
+    /// First byte written.
+    pub dst: u64,
+    /// First byte read.
+    pub src: u64,
+    /// Bytes.
+    pub len: u64,
 }
 
 /// A kernel and what it is started with.
@@ -89,6 +105,8 @@ struct State {
     completed: u64,
     /// Looks of the host that are outstanding; counted in `submitted`, too.
     looks: u64,
+    /// Operations have been submitted that no look has ended after.
+    unseen: bool,
     error: Option<DeviceError>,
 }
 
@@ -127,14 +145,22 @@ impl StreamShared {
 
     /// Counts an operation that is about to be handed to the scheduler.
     pub fn submit(&self) {
-        self.lock().submitted += 1;
+        let mut state = self.lock();
+        state.submitted += 1;
+        state.unseen = true;
     }
 
     /// Counts a look of the host, [`Op::Synchronize`], that is about to be handed to the scheduler.
-    pub fn submit_look(&self) {
+    /// `false`: there is nothing to look at, and nothing has been counted.
+    pub fn submit_look(&self) -> bool {
         let mut state = self.lock();
+        if !state.unseen && state.submitted == state.completed {
+            return false;
+        }
+        state.unseen = false;
         state.submitted += 1;
         state.looks += 1;
+        true
     }
 
     /// Ends `op`, the oldest operation.
@@ -178,6 +204,12 @@ impl StreamShared {
             let left = timeout.saturating_sub(started.elapsed());
             if left.is_zero() {
                 return Waited::TimedOut(target - state.completed - state.looks);
+            }
+            if started.elapsed() < SPIN {
+                drop(state);
+                std::thread::yield_now();
+                state = self.lock();
+                continue;
             }
             state = self.changed.wait_timeout(state, left).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
         }

@@ -9,7 +9,12 @@ where
     I: IntoIterator<Item = A>,
     A: AsRef<OsStr>,
 {
-    Command::new(env!("CARGO_BIN_EXE_host-stub")).args(args).output().expect("host-stub starts")
+    // The backtrace of a kernel's panic takes seconds to print in a debug build: more than a launch may take in some tests.
+    Command::new(env!("CARGO_BIN_EXE_host-stub"))
+        .args(args)
+        .env("RUST_BACKTRACE", "0")
+        .output()
+        .expect("host-stub starts")
 }
 
 /// Standard output as text.

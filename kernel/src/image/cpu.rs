@@ -2,6 +2,7 @@
 
 use core::arch::asm;
 use core::ffi::c_void;
+use core::num::NonZeroU64;
 
 use cortex_a::asm::barrier;
 use cortex_a::registers::{CNTFRQ_EL0, CNTVCT_EL0, MPIDR_EL1, Readable};
@@ -31,8 +32,9 @@ pub fn ticks_per_second() -> u64 {
 /// Time since the machine started, in microseconds.
 #[inline]
 pub fn now_us() -> u64 {
-    // In 128 bits, so that it does not wrap in the life of the machine.
-    (u128::from(ticks()) * 1_000_000 / u128::from(ticks_per_second())) as u64
+    // Whole seconds apart: it does not wrap in the life of the machine, and needs no division of 128 bits.
+    let (ticks, Some(per_second)) = (ticks(), NonZeroU64::new(ticks_per_second())) else { return 0 };
+    ticks / per_second * 1_000_000 + ticks % per_second * 1_000_000 / per_second
 }
 
 /// Lets PMCCNTR_EL0 count from 0.

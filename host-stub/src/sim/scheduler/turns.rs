@@ -39,6 +39,12 @@ impl<M: Memory> Scheduler<M> {
         true
     }
 
+    /// Ends a copy that was started before the device failed: engines finish what they have begun. `false`: there is none.
+    pub(super) fn end_deferred(&mut self) -> bool {
+        let copies = self.turns.as_ref().map_or(0, |turns| turns.transfers.len());
+        copies != 0 && self.choose(Choice::Transfer(copies - 1), Duration::ZERO)
+    }
+
     /// Does one of the things that can be done. `None`: not in this mode.
     pub(super) fn step_by_turns(&mut self, now: Duration) -> Option<bool> {
         let turns = self.turns.as_mut()?;

@@ -1,0 +1,45 @@
+//! `make bench`: measures everything that docs/performance.md explains, and prints one table.
+//!
+//! The table goes into docs/performance.md, its most important rows into README.md, and the chart docs/performance.svg is
+//! made from its JSON, which `BENCH_JSON=path` writes too.
+
+mod chart;
+mod counts;
+mod footprint;
+mod host_counts;
+mod latency;
+mod row;
+mod sizes;
+mod table;
+mod throughput;
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    if host_counts::run_watched()? {
+        return Ok(());
+    }
+    // First, while this process is small.
+    let mut rows = footprint::measure()?;
+    rows.extend(sizes::measure(&host_stub::loader::find()?));
+    rows.extend(counts::measure()?);
+    rows.extend(counts::measure_sync()?);
+    rows.extend(host_counts::measure());
+    rows.extend(latency::measure()?);
+    rows.extend(throughput::measure()?);
+
+    let lines = table::lines(&row::targets(), &rows);
+    let json = serde_json::to_value(&lines)?;
+    if let Some(path) = std::env::var_os("BENCH_JSON") {
+        fs::write(path, serde_json::to_string_pretty(&json)? + "\n")?;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    fs::write(root.join("docs/performance.svg"), chart::svg(&json))?;
+    let machine = table::machine();
+    table::insert(&root.join("docs/performance.md"), &format!("{}\n{machine}", table::text(&lines)))?;
+    table::insert(&root.join("README.md"), &format!("{}\n{machine}", table::text(&table::short(&lines))))?;
+    println!("\n{}\n{machine}", table::text(&lines));
+    Ok(())
+}

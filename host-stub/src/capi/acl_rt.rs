@@ -1,0 +1,272 @@
+//! Functions `aclrt*`. `include/acl/acl_rt.h` is generated from this file. Convert, call, map the error; nothing else.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use super::acl_base::{
+    aclError, aclrtArgsHandle, aclrtBinHandle, aclrtBinaryLoadOptions, aclrtFuncHandle, aclrtLaunchKernelCfg,
+    aclrtMallocConfig, aclrtParamHandle, aclrtPlaceHolderInfo, aclrtStream,
+};
+use super::call::{self, Out, acl, bytes_arg, str_arg};
+use super::{binary, device, launch, memory, stream, support};
+
+type aclrtMemMallocPolicy = c_int;
+type aclrtMemcpyKind = c_int;
+
+/// A handle as C has it.
+fn pointer(handle: u64) -> *mut c_void {
+    std::ptr::without_provenance_mut(handle as usize)
+}
+
+// SAFETY of all functions below: whoever calls a function of C owes what its description says about pointers. Each passes
+// that on to `Out`, `str_arg` and `bytes_arg`, which refuse null.
+
+/// Makes device `deviceId` (from 0) the calling thread's, and opens it if no thread has. All threads of the process that
+/// set the same number share the device.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtSetDevice(device_id: i32) -> aclError {
+    acl("aclrtSetDevice", || device::set(device_id))
+}
+
+/// The calling thread no longer uses device `deviceId`. When the last thread that has set it resets it, it is closed, with
+/// all its memory, streams, communicators and binaries.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtResetDevice(device_id: i32) -> aclError {
+    acl("aclrtResetDevice", || device::reset(device_id))
+}
+
+/// Number of devices.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtGetDeviceCount(count: *mut u32) -> aclError {
+    acl("aclrtGetDeviceCount", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(count, "count") }?;
+        out.set(device::count()?);
+        Ok(())
+    })
+}
+
+/// Name of the SoC, such as "Ascend950".
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtGetSocName() -> *const c_char {
+    let name: &'static CStr = support::soc_name();
+    name.as_ptr()
+}
+
+/// Messages of the calls of this thread that have failed since it last asked, one a line, oldest first; null if there are
+/// none. Valid until the thread calls this function again.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtGetRecentErrMsg() -> *const c_char {
+    call::take_recent()
+}
+
+/// Makes a stream on the calling thread's device.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtCreateStream(stream: *mut aclrtStream) -> aclError {
+    acl("aclrtCreateStream", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(stream, "stream") }?;
+        out.set(pointer(stream::create()?));
+        Ok(())
+    })
+}
+
+/// Destroys a stream. Synchronise it first: what is still on it goes on, but nobody hears of its errors.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtDestroyStream(stream: aclrtStream) -> aclError {
+    acl("aclrtDestroyStream", || stream::destroy(stream.addr() as u64))
+}
+
+/// Waits until everything on the stream is done. The first error on it is the answer.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtSynchronizeStream(stream: aclrtStream) -> aclError {
+    acl("aclrtSynchronizeStream", || stream::synchronize(stream.addr() as u64))
+}
+
+/// As aclrtSynchronizeStream, for at most `timeout` milliseconds; -1 means no limit.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtSynchronizeStreamWithTimeout(stream: aclrtStream, timeout: i32) -> aclError {
+    acl("aclrtSynchronizeStreamWithTimeout", || stream::synchronize_for(stream.addr() as u64, timeout))
+}
+
+/// Allocates `size` bytes of device memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtMalloc(dev_ptr: *mut *mut c_void, size: usize, policy: aclrtMemMallocPolicy) -> aclError {
+    acl("aclrtMalloc", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(dev_ptr, "devPtr") }?;
+        out.set(memory::allocate(size, policy)?);
+        Ok(())
+    })
+}
+
+/// As aclrtMalloc, with attributes; `cfg` may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtMallocWithCfg(
+    dev_ptr: *mut *mut c_void,
+    size: usize,
+    policy: aclrtMemMallocPolicy,
+    cfg: *mut aclrtMallocConfig,
+) -> aclError {
+    acl("aclrtMallocWithCfg", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(dev_ptr, "devPtr") }?;
+        // SAFETY: see above.
+        unsafe { memory::check_config(cfg) }?;
+        out.set(memory::allocate(size, policy)?);
+        Ok(())
+    })
+}
+
+/// Frees device memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtFree(dev_ptr: *mut c_void) -> aclError {
+    acl("aclrtFree", || memory::free(dev_ptr))
+}
+
+/// Allocates `size` bytes of host memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtMallocHost(host_ptr: *mut *mut c_void, size: usize) -> aclError {
+    acl("aclrtMallocHost", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(host_ptr, "hostPtr") }?;
+        out.set(memory::allocate_host(size)?);
+        Ok(())
+    })
+}
+
+/// Frees host memory that aclrtMallocHost has given.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtFreeHost(host_ptr: *mut c_void) -> aclError {
+    acl("aclrtFreeHost", || memory::free_host(host_ptr))
+}
+
+/// Copies `count` bytes between any two of host and devices, and waits for no stream. Device memory is checked: a range
+/// must lie inside one allocation.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtMemcpy(
+    dst: *mut c_void,
+    dest_max: usize,
+    src: *const c_void,
+    count: usize,
+    kind: aclrtMemcpyKind,
+) -> aclError {
+    // SAFETY: see above.
+    acl("aclrtMemcpy", || unsafe { memory::copy(dst, dest_max, src, count, kind) })
+}
+
+/// Loads the kernels that the operator description `binPath` (JSON) names, for the calling thread's device. `options` may
+/// be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtBinaryLoadFromFile(
+    bin_path: *const c_char,
+    options: *mut aclrtBinaryLoadOptions,
+    bin_handle: *mut aclrtBinHandle,
+) -> aclError {
+    acl("aclrtBinaryLoadFromFile", || {
+        // SAFETY: see above.
+        let (path, out) = unsafe { (str_arg(bin_path, "binPath")?, Out::new(bin_handle, "binHandle")?) };
+        // SAFETY: see above.
+        let mode = unsafe { binary::mode(options) }?;
+        out.set(pointer(binary::load(path.as_ref(), mode)?));
+        Ok(())
+    })
+}
+
+/// The kernel that the description lists under `kernelName`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtBinaryGetFunction(
+    bin_handle: aclrtBinHandle,
+    kernel_name: *const c_char,
+    func_handle: *mut aclrtFuncHandle,
+) -> aclError {
+    acl("aclrtBinaryGetFunction", || {
+        // SAFETY: see above.
+        let (name, out) = unsafe { (str_arg(kernel_name, "kernelName")?, Out::new(func_handle, "funcHandle")?) };
+        out.set(pointer(binary::function(bin_handle.addr() as u64, name)?));
+        Ok(())
+    })
+}
+
+/// Ends a binary and its functions. Kernels that have been launched are not disturbed.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtBinaryUnLoad(bin_handle: aclrtBinHandle) -> aclError {
+    acl("aclrtBinaryUnLoad", || binary::unload(bin_handle.addr() as u64))
+}
+
+/// Starts the arguments of a launch. They are the function's until they are launched, and some hundred launches longer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtKernelArgsInit(
+    func_handle: aclrtFuncHandle,
+    args_handle: *mut aclrtArgsHandle,
+) -> aclError {
+    acl("aclrtKernelArgsInit", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(args_handle, "argsHandle") }?;
+        out.set(pointer(launch::init_args(func_handle.addr() as u64)?));
+        Ok(())
+    })
+}
+
+/// Appends a copy of `paramSize` bytes at the next multiple of 8.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtKernelArgsAppend(
+    args_handle: aclrtArgsHandle,
+    param: *mut c_void,
+    param_size: usize,
+    param_handle: *mut aclrtParamHandle,
+) -> aclError {
+    acl("aclrtKernelArgsAppend", || {
+        // SAFETY: see above.
+        let (out, bytes) =
+            unsafe { (Out::new(param_handle, "paramHandle")?, bytes_arg(param, param_size as u64, "param")?) };
+        out.set(pointer(launch::append(args_handle.addr() as u64, bytes)?));
+        Ok(())
+    })
+}
+
+/// Ends the arguments: nothing can be appended any more, and they can be launched.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtKernelArgsFinalize(args_handle: aclrtArgsHandle) -> aclError {
+    acl("aclrtKernelArgsFinalize", || launch::finalize(args_handle.addr() as u64))
+}
+
+/// Launches a kernel on a stream. `numBlocks` is 1, `reserve` null; `cfg` may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtLaunchKernelWithConfig(
+    func_handle: aclrtFuncHandle,
+    num_blocks: u32,
+    stream: aclrtStream,
+    cfg: *mut aclrtLaunchKernelCfg,
+    args_handle: aclrtArgsHandle,
+    reserve: *mut c_void,
+) -> aclError {
+    acl("aclrtLaunchKernelWithConfig", || {
+        launch::check_reserve(reserve)?;
+        // SAFETY: see above.
+        let timeout = unsafe { launch::timeout(cfg) }?;
+        let (function, stream) = (func_handle.addr() as u64, stream.addr() as u64);
+        launch::launch(function, num_blocks, stream, timeout, args_handle.addr() as u64)
+    })
+}
+
+/// Launches a kernel on a stream with a copy of `argsSize` bytes as its arguments. `placeHolderArray` is null and
+/// `placeHolderNum` 0; `cfg` may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtLaunchKernelWithHostArgs(
+    func_handle: aclrtFuncHandle,
+    num_blocks: u32,
+    stream: aclrtStream,
+    cfg: *mut aclrtLaunchKernelCfg,
+    host_args: *mut c_void,
+    args_size: usize,
+    place_holder_array: *mut aclrtPlaceHolderInfo,
+    place_holder_num: usize,
+) -> aclError {
+    acl("aclrtLaunchKernelWithHostArgs", || {
+        launch::check_place_holders(!place_holder_array.is_null(), place_holder_num)?;
+        // SAFETY: see above.
+        let (timeout, bytes) = unsafe { (launch::timeout(cfg)?, bytes_arg(host_args, args_size as u64, "hostArgs")?) };
+        let (function, stream) = (func_handle.addr() as u64, stream.addr() as u64);
+        launch::launch_bytes(function, num_blocks, stream, timeout, bytes)
+    })
+}

@@ -1,0 +1,367 @@
+//! Communicators of one rank: names, threads, contexts.
+#![forbid(unsafe_code)]
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
+
+use super::call::CallError;
+use super::memory::HostBlock;
+use super::process::{current_device, process};
+use super::support;
+use super::{device, stream};
+use crate::buffer::DeviceBuffer;
+use crate::comm::Comm;
+use crate::device::Device;
+use crate::product::Acquire;
+use crate::thread::ThreadConfig;
+
+/// Most notifies of one thread.
+const NOTIFIES_MAX: u32 = 65_535;
+/// Most notifies of all threads of a communicator.
+const COMM_NOTIFIES_MAX: u32 = 65_536;
+/// Longest tag of a context.
+const TAG_MAX: usize = 255;
+/// First bytes of a root info.
+const ROOT_INFO_MAGIC: [u8; 8] = *b"HCOMMSIM";
+/// Bytes of a root info that mean something.
+pub const ROOT_INFO_HEAD: usize = 16;
+
+/// A communicator.
+pub struct CommEntry {
+    /// Number of its device.
+    pub index: i32,
+    name: String,
+    device: Device,
+    comm: Comm,
+    contexts: Mutex<HashMap<(String, i32), Context>>,
+    /// Notifies of its threads.
+    notifies: Mutex<u32>,
+    /// Threads that are tied to a stream, by the stream's handle.
+    stream_threads: Mutex<HashMap<u64, StreamThread>>,
+}
+
+#[derive(Clone, Copy)]
+struct StreamThread {
+    thread: ThreadHandle,
+    notify_count: u32,
+}
+
+/// Memory under a tag.
+enum Context {
+    Device(DeviceBuffer),
+    Host(HostBlock),
+}
+
+/// A thread that has been acquired.
+#[derive(Clone, Copy)]
+pub struct ThreadEntry {
+    /// Number of its device.
+    pub index: i32,
+    /// Handle of its communicator.
+    pub comm: u64,
+    /// Its engine.
+    pub engine: Engine,
+    /// Handle of the stream that it is tied to.
+    pub stream: Option<u64>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn get(handle: u64) -> Result<Arc<CommEntry>, CallError> {
+    process().comms.get(handle).cloned()
+}
+
+fn create(index: i32, device: Device) -> Result<u64, CallError> {
+    let comm = Comm::new(&device)?;
+    let mut process = process();
+    let id = process.next_id;
+    process.next_id += 1;
+    let entry = CommEntry {
+        index,
+        name: format!("hcomm_sim_{index}_{id}"),
+        device,
+        comm,
+        contexts: Mutex::default(),
+        notifies: Mutex::default(),
+        stream_threads: Mutex::default(),
+    };
+    Ok(process.comms.insert(Arc::new(entry)))
+}
+
+/// Handle of a communicator of one rank on device `devices[0]`, which is opened if it is not.
+///
+/// # Errors
+/// Not exactly one device, or it does not open.
+pub fn init_all(ndev: u32, first: impl FnOnce() -> i32) -> Result<u64, CallError> {
+    match ndev {
+        0 => Err(CallError::OutOfRange { what: "ndev", value: 0, must: "must be at least 1" }),
+        1 => {
+            let index = first();
+            create(index, device::open(index)?)
+        }
+        _ => Err(CallError::NotSupported(format!("{ndev} ranks: a communicator has one"))),
+    }
+}
+
+/// Bytes that name a communicator to be.
+///
+/// # Errors
+/// The calling thread has no device.
+pub fn root_info() -> Result<[u8; ROOT_INFO_HEAD], CallError> {
+    current_device()?;
+    let mut process = process();
+    let id = process.next_id;
+    process.next_id += 1;
+    process.root_infos.insert(id);
+    let mut bytes = [0; ROOT_INFO_HEAD];
+    bytes[..8].copy_from_slice(&ROOT_INFO_MAGIC);
+    bytes[8..].copy_from_slice(&id.to_le_bytes());
+    Ok(bytes)
+}
+
+/// Handle of a communicator of one rank on the calling thread's device.
+///
+/// # Errors
+/// No device, not one rank, not rank 0, bytes that [`root_info`] has not given, or that have been used.
+pub fn init_root(n_ranks: u32, root_info: [u8; ROOT_INFO_HEAD], rank: u32) -> Result<u64, CallError> {
+    match n_ranks {
+        0 => return Err(CallError::OutOfRange { what: "nRanks", value: 0, must: "must be at least 1" }),
+        1 => {}
+        _ => return Err(CallError::NotSupported(format!("{n_ranks} ranks: a communicator has one"))),
+    }
+    if rank >= n_ranks {
+        return Err(CallError::OutOfRange { what: "rank", value: rank.into(), must: "must be below nRanks" });
+    }
+    let (index, device) = current_device()?;
+    let (magic, id) = root_info.split_at(8);
+    let id = u64::from_le_bytes(id.try_into().expect("8 of 16 bytes"));
+    if magic != ROOT_INFO_MAGIC || !process().root_infos.remove(&id) {
+        return Err(CallError::Invalid("the root info is not one of HcclGetRootInfo, or has been used".to_owned()));
+    }
+    create(index, device)
+}
+
+/// Destroys a communicator: its threads, its buffer and its contexts end.
+///
+/// # Errors
+/// No such communicator.
+pub fn destroy(handle: u64) -> Result<(), CallError> {
+    let mut process = process();
+    let entry = process.comms.remove(handle)?;
+    process.threads.retain(|_, thread| thread.comm != handle);
+    drop(process);
+    // Outside the lock: the scheduler may be at work on its queues.
+    drop(entry);
+    Ok(())
+}
+
+/// Its name.
+///
+/// # Errors
+/// No such communicator.
+pub fn name(handle: u64) -> Result<String, CallError> {
+    Ok(get(handle)?.name.clone())
+}
+
+/// # Errors
+/// No such communicator.
+pub fn check(handle: u64) -> Result<(), CallError> {
+    get(handle).map(drop)
+}
+
+/// Address and size of the cclBuf.
+///
+/// # Errors
+/// No such communicator, or no room.
+pub fn hccl_buffer(handle: u64) -> Result<(u64, u64), CallError> {
+    let (addr, size) = get(handle)?.comm.hccl_buffer()?;
+    Ok((addr.0, size))
+}
+
+/// Acquires threads: all of them, or none.
+///
+/// # Errors
+/// No such communicator, an engine without such threads, a count out of range, no more threads or notifies.
+pub fn acquire(handle: u64, engine: i32, count: u32, notifies: u32) -> Result<Vec<ThreadHandle>, CallError> {
+    let entry = get(handle)?;
+    let engine = support::thread_engine(entry.device.options().product, Acquire::Threads, engine)?;
+    acquire_from(handle, &entry, engine, count, notifies, None)
+}
+
+fn acquire_from(
+    handle: u64,
+    entry: &CommEntry,
+    engine: Engine,
+    count: u32,
+    notifies: u32,
+    stream: Option<u64>,
+) -> Result<Vec<ThreadHandle>, CallError> {
+    if notifies > NOTIFIES_MAX {
+        let must = "must be at most 65535";
+        return Err(CallError::OutOfRange { what: "notifies of a thread", value: notifies.into(), must });
+    }
+    // Held until they are counted, so that two threads of the program do not both get the last ones.
+    let mut used = lock(&entry.notifies);
+    let total = u64::from(*used) + u64::from(count) * u64::from(notifies);
+    let config = ThreadConfig { engine, ..ThreadConfig::new(count).notifies(notifies) };
+    config.check()?;
+    if total > u64::from(COMM_NOTIFIES_MAX) {
+        let text = format!("{total} notifies in one communicator: there are {COMM_NOTIFIES_MAX}");
+        return Err(CallError::Unavailable(text));
+    }
+    let threads = entry.comm.acquire_threads_with(&config)?;
+    *used = total as u32;
+    let mut process = process();
+    // If the communicator has been destroyed meanwhile, its last user frees them.
+    process.comms.get(handle)?;
+    let known = ThreadEntry { index: entry.index, comm: handle, engine, stream };
+    process.threads.extend(threads.iter().map(|thread| (thread.0, known)));
+    Ok(threads)
+}
+
+/// Acquires the thread of a stream. A stream has one in each communicator, and it is found again, unless it is to have more
+/// notifies than it has.
+///
+/// # Errors
+/// As [`acquire`]; no such stream, or one of another device.
+pub fn acquire_with_stream(
+    handle: u64,
+    engine: i32,
+    stream: u64,
+    notify_count: u32,
+) -> Result<ThreadHandle, CallError> {
+    let entry = get(handle)?;
+    let engine = support::thread_engine(entry.device.options().product, Acquire::WithStream, engine)?;
+    if stream == 0 {
+        return Err(CallError::Null("stream"));
+    }
+    let of_stream = stream::get(stream)?;
+    if of_stream.index != entry.index {
+        let (index, other) = (entry.index, of_stream.index);
+        return Err(CallError::Invalid(format!("a communicator of device {index} with a stream of device {other}")));
+    }
+    let mut threads = lock(&entry.stream_threads);
+    if let Some(found) = threads.get(&stream).filter(|found| found.notify_count >= notify_count) {
+        return Ok(found.thread);
+    }
+    let thread = acquire_from(handle, &entry, engine, 1, notify_count, Some(stream))?[0];
+    if let Some(old) = threads.insert(stream, StreamThread { thread, notify_count }) {
+        release(&entry, old);
+    }
+    Ok(thread)
+}
+
+fn release(entry: &CommEntry, old: StreamThread) {
+    process().threads.remove(&old.thread.0);
+    entry.comm.release_threads(&[old.thread]);
+    *lock(&entry.notifies) -= old.notify_count;
+}
+
+/// Ends the threads that are tied to a stream.
+pub fn release_threads_of_stream(stream: u64) {
+    let comms = process().comms.all();
+    for entry in comms {
+        let old = lock(&entry.stream_threads).remove(&stream);
+        if let Some(old) = old {
+            release(&entry, old);
+        }
+    }
+}
+
+fn key(tag: &str, engine: i32) -> Result<(String, i32), CallError> {
+    if tag.len() > TAG_MAX {
+        let must = "must be at most 255";
+        return Err(CallError::OutOfRange { what: "length of ctxTag", value: tag.len() as i128, must });
+    }
+    Ok((tag.to_owned(), support::context_engine(engine)?.0))
+}
+
+impl Context {
+    fn ptr(&self) -> *mut c_void {
+        match self {
+            Self::Device(buffer) => std::ptr::with_exposed_provenance_mut(buffer.addr().0 as usize),
+            Self::Host(block) => block.ptr(),
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Self::Device(buffer) => buffer.len(),
+            Self::Host(block) => block.len() as u64,
+        }
+    }
+}
+
+/// Makes memory under a tag: of the device for AICPU engines, of the host for CPU engines.
+///
+/// # Errors
+/// No such communicator, a tag that is too long or in use, an engine without contexts, a size of 0, no room.
+pub fn create_context(handle: u64, tag: &str, engine: i32, size: u64) -> Result<*mut c_void, CallError> {
+    let entry = get(handle)?;
+    let key = key(tag, engine)?;
+    if size == 0 {
+        return Err(CallError::OutOfRange { what: "size", value: 0, must: "must be at least 1" });
+    }
+    match lock(&entry.contexts).entry(key) {
+        Entry::Occupied(_) => Err(CallError::Invalid(format!("there is a context {tag:?} of this engine already"))),
+        Entry::Vacant(free) => {
+            let context = match Engine(free.key().1) {
+                Engine::CPU_TS => Context::Host(HostBlock::new(size.try_into().unwrap_or(usize::MAX))?),
+                _ => Context::Device(entry.device.malloc(size)?),
+            };
+            Ok(free.insert(context).ptr())
+        }
+    }
+}
+
+fn no_context(tag: &str) -> CallError {
+    CallError::NotFound(format!("there is no context {tag:?} of this engine"))
+}
+
+/// Address and size of a context.
+///
+/// # Errors
+/// No such communicator or context.
+pub fn find_context(handle: u64, tag: &str, engine: i32) -> Result<(*mut c_void, u64), CallError> {
+    let entry = get(handle)?;
+    let contexts = lock(&entry.contexts);
+    let context = contexts.get(&key(tag, engine)?).ok_or_else(|| no_context(tag))?;
+    Ok((context.ptr(), context.len()))
+}
+
+/// Copies bytes of the host into a context.
+///
+/// # Errors
+/// No such communicator or context, or the bytes do not fit.
+pub fn write_context(handle: u64, tag: &str, engine: i32, bytes: &[u8], offset: u64) -> Result<(), CallError> {
+    let entry = get(handle)?;
+    let contexts = lock(&entry.contexts);
+    let context = contexts.get(&key(tag, engine)?).ok_or_else(|| no_context(tag))?;
+    let (len, size) = (bytes.len() as u64, context.len());
+    if offset.checked_add(len).is_none_or(|end| end > size) {
+        return Err(CallError::Invalid(format!("{len} bytes at {offset} do not fit into a context of {size}")));
+    }
+    match context {
+        Context::Device(buffer) => Ok(entry.device.copy_in(buffer.at(offset), bytes)?),
+        Context::Host(block) => {
+            block.write(offset as usize, bytes);
+            Ok(())
+        }
+    }
+}
+
+/// Frees a context.
+///
+/// # Errors
+/// No such communicator or context.
+pub fn destroy_context(handle: u64, tag: &str, engine: i32) -> Result<(), CallError> {
+    let entry = get(handle)?;
+    let removed = lock(&entry.contexts).remove(&key(tag, engine)?);
+    removed.map(drop).ok_or_else(|| no_context(tag))
+}

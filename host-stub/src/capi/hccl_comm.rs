@@ -1,0 +1,108 @@
+//! Functions of communicators. `include/hccl/hccl_comm.h` is generated from this file.
+
+use std::ffi::{c_char, c_int};
+
+use super::call::{CallError, Out, hccl};
+use super::comm;
+use super::hccl_types::{COMM_NAME_MAX_LENGTH, HCCL_ROOT_INFO_BYTES, HcclComm, HcclRootInfo};
+
+type HcclResult = c_int;
+
+// SAFETY of all functions below: as in `acl_rt`.
+
+/// Makes a communicator of one rank on device `devices[0]`. `ndev` is 1: several ranks are not supported.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclCommInitAll(ndev: u32, devices: *mut i32, comms: *mut HcclComm) -> HcclResult {
+    hccl("HcclCommInitAll", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(comms, "comms") }?;
+        if devices.is_null() {
+            return Err(CallError::Null("devices"));
+        }
+        // SAFETY: not null, and asked for when there is at least one.
+        let handle = comm::init_all(ndev, || unsafe { devices.read_unaligned() })?;
+        out.set(std::ptr::without_provenance_mut(handle as usize));
+        Ok(())
+    })
+}
+
+/// Gives what HcclCommInitRootInfo wants, for one communicator.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclGetRootInfo(root_info: *mut HcclRootInfo) -> HcclResult {
+    hccl("HcclGetRootInfo", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(root_info, "rootInfo") }?;
+        let mut internal = [0; HCCL_ROOT_INFO_BYTES];
+        for (to, from) in internal.iter_mut().zip(comm::root_info()?) {
+            *to = from as c_char;
+        }
+        out.set(HcclRootInfo { internal });
+        Ok(())
+    })
+}
+
+/// Makes a communicator on the calling thread's device. `nRanks` is 1 and `rank` 0: several ranks are not supported.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclCommInitRootInfo(
+    n_ranks: u32,
+    root_info: *const HcclRootInfo,
+    rank: u32,
+    comm: *mut HcclComm,
+) -> HcclResult {
+    hccl("HcclCommInitRootInfo", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(comm, "comm") }?;
+        if root_info.is_null() {
+            return Err(CallError::Null("rootInfo"));
+        }
+        // SAFETY: not null, so the caller owes a root info, whose bytes may have any value.
+        let head = unsafe { root_info.cast::<[u8; comm::ROOT_INFO_HEAD]>().read_unaligned() };
+        let handle = comm::init_root(n_ranks, head, rank)?;
+        out.set(std::ptr::without_provenance_mut(handle as usize));
+        Ok(())
+    })
+}
+
+/// Destroys a communicator, with its threads, its buffer and its contexts. Synchronise the streams that use them first.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcclCommDestroy(comm: HcclComm) -> HcclResult {
+    hccl("HcclCommDestroy", || comm::destroy(comm.addr() as u64))
+}
+
+/// Writes the name of a communicator, at most COMM_NAME_MAX_LENGTH bytes with its zero byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclGetCommName(comm: HcclComm, comm_name: *mut c_char) -> HcclResult {
+    hccl("HcclGetCommName", || {
+        // SAFETY: see above; a name is shorter than that.
+        let out = unsafe { Out::new(comm_name.cast::<[u8; COMM_NAME_MAX_LENGTH]>(), "commName") }?;
+        let name = comm::name(comm.addr() as u64)?;
+        let mut bytes = [0; COMM_NAME_MAX_LENGTH];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        out.set(bytes);
+        Ok(())
+    })
+}
+
+/// Rank of the caller: 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclGetRankId(comm: HcclComm, rank: *mut u32) -> HcclResult {
+    hccl("HcclGetRankId", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(rank, "rank") }?;
+        comm::check(comm.addr() as u64)?;
+        out.set(0);
+        Ok(())
+    })
+}
+
+/// Number of ranks: 1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclGetRankSize(comm: HcclComm, rank_size: *mut u32) -> HcclResult {
+    hccl("HcclGetRankSize", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(rank_size, "rankSize") }?;
+        comm::check(comm.addr() as u64)?;
+        out.set(1);
+        Ok(())
+    })
+}

@@ -1,0 +1,138 @@
+//! Resources of a communicator. `include/hccl/hccl_res.h` is generated from this file.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use super::acl_base::aclrtStream;
+use super::call::{CallError, Out, bytes_arg, hccl, str_arg};
+use super::comm;
+use super::hccl_types::HcclComm;
+use super::hcomm_res_defs::ThreadHandle;
+
+type HcclResult = c_int;
+type CommEngine = c_int;
+
+// SAFETY of all functions below: as in `acl_rt`.
+
+/// Acquires `threadNum` threads with `notifyNumPerThread` notifies each: all of them, or none. They belong to the
+/// communicator and are never freed by the caller.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclThreadAcquire(
+    comm: HcclComm,
+    engine: CommEngine,
+    thread_num: u32,
+    notify_num_per_thread: u32,
+    threads: *mut ThreadHandle,
+) -> HcclResult {
+    hccl("HcclThreadAcquire", || {
+        if threads.is_null() {
+            return Err(CallError::Null("threads"));
+        }
+        let acquired = comm::acquire(comm.addr() as u64, engine, thread_num, notify_num_per_thread)?;
+        for (index, thread) in acquired.iter().enumerate() {
+            // SAFETY: not null, and the caller owes room for `threadNum` handles.
+            unsafe { threads.add(index).write_unaligned(thread.0) };
+        }
+        Ok(())
+    })
+}
+
+/// The thread of the host that is tied to a stream, with at least `notifyNum` notifies. It ends with the stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclThreadAcquireWithStream(
+    comm: HcclComm,
+    engine: CommEngine,
+    stream: aclrtStream,
+    notify_num: u32,
+    thread: *mut ThreadHandle,
+) -> HcclResult {
+    hccl("HcclThreadAcquireWithStream", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(thread, "thread") }?;
+        let (comm, stream) = (comm.addr() as u64, stream.addr() as u64);
+        out.set(comm::acquire_with_stream(comm, engine, stream, notify_num)?.0);
+        Ok(())
+    })
+}
+
+/// The buffer of a communicator: 2 x HCCL_BUFFSIZE MiB (environment; 200 by default). The first call allocates it; it is
+/// never freed by the caller.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclGetHcclBuffer(comm: HcclComm, buffer: *mut *mut c_void, size: *mut u64) -> HcclResult {
+    hccl("HcclGetHcclBuffer", || {
+        // SAFETY: see above.
+        let (buffer, size) = unsafe { (Out::new(buffer, "buffer")?, Out::new(size, "size")?) };
+        let (addr, bytes) = comm::hccl_buffer(comm.addr() as u64)?;
+        buffer.set(std::ptr::with_exposed_provenance_mut(addr as usize));
+        size.set(bytes);
+        Ok(())
+    })
+}
+
+/// Makes `size` bytes of memory under a tag (at most 255 bytes): device memory for AICPU engines, host memory for
+/// CPU engines.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclEngineCtxCreate(
+    comm: HcclComm,
+    ctx_tag: *const c_char,
+    engine: CommEngine,
+    size: u64,
+    ctx: *mut *mut c_void,
+) -> HcclResult {
+    hccl("HcclEngineCtxCreate", || {
+        // SAFETY: see above.
+        let (tag, out) = unsafe { (str_arg(ctx_tag, "ctxTag")?, Out::new(ctx, "ctx")?) };
+        out.set(comm::create_context(comm.addr() as u64, tag, engine, size)?);
+        Ok(())
+    })
+}
+
+/// Address and size of the memory under a tag.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclEngineCtxGet(
+    comm: HcclComm,
+    ctx_tag: *const c_char,
+    engine: CommEngine,
+    ctx: *mut *mut c_void,
+    size: *mut u64,
+) -> HcclResult {
+    hccl("HcclEngineCtxGet", || {
+        // SAFETY: see above.
+        let (tag, out, bytes) =
+            unsafe { (str_arg(ctx_tag, "ctxTag")?, Out::new(ctx, "ctx")?, Out::new(size, "size")?) };
+        let (ptr, len) = comm::find_context(comm.addr() as u64, tag, engine)?;
+        out.set(ptr);
+        bytes.set(len);
+        Ok(())
+    })
+}
+
+/// Copies `size` bytes of the host into the memory under a tag, at `dstCtxOffset`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclEngineCtxCopy(
+    comm: HcclComm,
+    engine: CommEngine,
+    ctx_tag: *const c_char,
+    src_ctx: *const c_void,
+    size: u64,
+    dst_ctx_offset: u64,
+) -> HcclResult {
+    hccl("HcclEngineCtxCopy", || {
+        // SAFETY: see above.
+        let (tag, bytes) = unsafe { (str_arg(ctx_tag, "ctxTag")?, bytes_arg(src_ctx, size, "srcCtx")?) };
+        comm::write_context(comm.addr() as u64, tag, engine, bytes, dst_ctx_offset)
+    })
+}
+
+/// Frees the memory under a tag.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclEngineCtxDestroy(
+    comm: HcclComm,
+    ctx_tag: *const c_char,
+    engine: CommEngine,
+) -> HcclResult {
+    hccl("HcclEngineCtxDestroy", || {
+        // SAFETY: see above.
+        let tag = unsafe { str_arg(ctx_tag, "ctxTag") }?;
+        comm::destroy_context(comm.addr() as u64, tag, engine)
+    })
+}

@@ -1,0 +1,231 @@
+//! Functions `Hcomm*` of a host process. `include/hcomm/hcomm_primitives.h` is generated from this file.
+//!
+//! A process has each of these names once, and both sides call it: a native kernel, which asks for the device crate, and the
+//! host, which has rules of its own. The thread tells which: a kernel's thread has a current core.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use hcomm_aicpu::abi;
+use hcomm_aicpu::spec::DeviceAddr;
+use libloading::os::unix::Library;
+
+use super::call::{CallError, hccl};
+use super::comm::ThreadEntry;
+use super::hcomm_res_defs::ThreadHandle;
+use super::process::process;
+use super::{stream, support};
+use crate::backend::native::in_kernel;
+use crate::product::Product;
+
+type HcommDataType = c_int;
+type HcommReduceOp = c_int;
+
+/// Calls the device crate in a kernel, and `host` elsewhere.
+fn dispatch(function: &'static str, kernel: impl FnOnce() -> i32, host: impl FnOnce() -> Result<(), CallError>) -> i32 {
+    if in_kernel() { kernel() } else { hccl(function, host) }
+}
+
+/// The thread of a call that moves data, and the product of its device, after the checks that a kernel's call makes too.
+fn host_thread(
+    thread: u64,
+    dst: *const c_void,
+    src: *const c_void,
+) -> Result<(ThreadEntry, &'static Product), CallError> {
+    for (ptr, name) in [(dst, "dst"), (src, "src")] {
+        if ptr.is_null() {
+            return Err(CallError::Null(name));
+        }
+    }
+    if thread == 0 {
+        return Err(CallError::Null("thread"));
+    }
+    let process = process();
+    let found = process.threads.get(&thread).copied();
+    let entry = found.ok_or(CallError::NoHandle { kind: "live thread of this process", handle: thread })?;
+    let open = process.devices.get(&entry.index).ok_or(CallError::NoDevice)?;
+    Ok((entry, open.device.options().product))
+}
+
+/// A copy by the host: an operation on the stream of its thread.
+fn host_copy(thread: u64, dst: *mut c_void, src: *const c_void, len: u64) -> Result<(), CallError> {
+    let (entry, product) = host_thread(thread, dst, src)?;
+    support::host_copy(product, entry.engine)?;
+    let (dst, src) = (DeviceAddr::from(dst), DeviceAddr::from(src));
+    for addr in [dst, src] {
+        if addr.0.checked_add(len).is_none() {
+            return Err(CallError::Invalid(format!("{addr} + {len} bytes is past the end of the address space")));
+        }
+    }
+    let stream = entry.stream.ok_or_else(|| {
+        CallError::NotSupported(
+            "the thread has no stream of the program, as HcclThreadAcquireWithStream gives".to_owned(),
+        )
+    })?;
+    match len {
+        0 => Ok(()),
+        _ => Ok(stream::get(stream)?.stream.copy(dst, src, len)?),
+    }
+}
+
+fn host_reduce(thread: u64, dst: *const c_void, src: *const c_void) -> Result<(), CallError> {
+    let (entry, product) = host_thread(thread, dst, src)?;
+    support::host_copy(product, entry.engine)?;
+    Err(CallError::NotSupported("reductions that the host queues are not simulated".to_owned()))
+}
+
+fn in_kernels_only() -> Result<(), CallError> {
+    Err(CallError::NotSupported("called by the host: it is supported in kernels only".to_owned()))
+}
+
+/// Queues a copy of `len` bytes of device memory from `src` to `dst` on a thread, and returns; the copy runs later.
+///
+/// 0, or 2 for a null argument (also when `len` is 0), 6 for a thread that is not live, 1 for an address past 2^64, 5 where
+/// the product does not support it: on Atlas 350 it is called in kernels, on AICPU_TS threads; 7, 9, 16, 22 as the queue is.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommLocalCopyOnThread(thread: ThreadHandle, dst: *mut c_void, src: *const c_void, len: u64) -> i32 {
+    let kernel = || abi::HcommLocalCopyOnThread(thread, dst, src, len);
+    dispatch("HcommLocalCopyOnThread", kernel, || host_copy(thread, dst, src, len))
+}
+
+/// Queues `dst[i] = dst[i] op src[i]` for `count` elements on a thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommLocalReduceOnThread(
+    thread: ThreadHandle,
+    dst: *mut c_void,
+    src: *const c_void,
+    count: u64,
+    data_type: HcommDataType,
+    reduce_op: HcommReduceOp,
+) -> i32 {
+    let kernel = || abi::HcommLocalReduceOnThread(thread, dst, src, count, data_type, reduce_op);
+    dispatch("HcommLocalReduceOnThread", kernel, || host_reduce(thread, dst, src))
+}
+
+/// Queues a task on `thread` that sets notify `dstNotifyIdx` of `dstThread`.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommThreadNotifyRecordOnThread(
+    thread: ThreadHandle,
+    dst_thread: ThreadHandle,
+    dst_notify_idx: u32,
+) -> i32 {
+    let kernel = || abi::HcommThreadNotifyRecordOnThread(thread, dst_thread, dst_notify_idx);
+    dispatch("HcommThreadNotifyRecordOnThread", kernel, in_kernels_only)
+}
+
+/// Queues a task on `thread` that waits for its notify `notifyIdx` for up to `timeOut` seconds; 0 means for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommThreadNotifyWaitOnThread(thread: ThreadHandle, notify_idx: u32, time_out: u32) -> i32 {
+    let kernel = || abi::HcommThreadNotifyWaitOnThread(thread, notify_idx, time_out);
+    dispatch("HcommThreadNotifyWaitOnThread", kernel, in_kernels_only)
+}
+
+/// HcommThreadNotifyWaitOnThread with the limit of HcommSetNotifyWaitTimeOut.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread: ThreadHandle, notify_idx: u32) -> i32 {
+    let kernel = || abi::HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread, notify_idx);
+    dispatch("HcommThreadNotifyWaitOnThreadWithDefaultTimeout", kernel, in_kernels_only)
+}
+
+/// Sets the limit in seconds of waits that have none of their own, until the kernel ends; 0 means for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommSetNotifyWaitTimeOut(time_out: f32) -> i32 {
+    dispatch("HcommSetNotifyWaitTimeOut", || abi::HcommSetNotifyWaitTimeOut(time_out), in_kernels_only)
+}
+
+/// Sets how long in seconds a call waits for room in a full queue, until the kernel ends; 0 means for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommThreadResAcquireTimeOut(time_out: f32) -> i32 {
+    dispatch("HcommThreadResAcquireTimeOut", || abi::HcommThreadResAcquireTimeOut(time_out), in_kernels_only)
+}
+
+/// Starts a batch: what is queued is handed to the device by HcommBatchModeEnd.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommBatchModeStart(batch_tag: *const c_char) -> i32 {
+    dispatch("HcommBatchModeStart", || abi::HcommBatchModeStart(batch_tag), in_kernels_only)
+}
+
+/// Ends a batch.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommBatchModeEnd(batch_tag: *const c_char) -> i32 {
+    dispatch("HcommBatchModeEnd", || abi::HcommBatchModeEnd(batch_tag), in_kernels_only)
+}
+
+/// Locks the communicator called `commId`, until HcommReleaseComm or the end of the kernel.
+///
+/// # Safety
+/// `commId` is null, or bytes can be read there up to a zero byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcommAcquireComm(comm_id: *const c_char) -> i32 {
+    // SAFETY: passed on.
+    dispatch("HcommAcquireComm", || unsafe { abi::HcommAcquireComm(comm_id) }, in_kernels_only)
+}
+
+/// Unlocks the communicator called `commId`.
+///
+/// # Safety
+/// As for HcommAcquireComm.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcommReleaseComm(comm_id: *const c_char) -> i32 {
+    // SAFETY: passed on.
+    dispatch("HcommReleaseComm", || unsafe { abi::HcommReleaseComm(comm_id) }, in_kernels_only)
+}
+
+/// Waits until the device has taken every task that is queued on a thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommThreadSynchronize(thread: ThreadHandle) -> i32 {
+    dispatch("HcommThreadSynchronize", || abi::HcommThreadSynchronize(thread), in_kernels_only)
+}
+
+/// HcommThreadSynchronize for at most `timeout` seconds; 0 looks once.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommThreadJoin(thread: ThreadHandle, timeout: u32) -> i32 {
+    dispatch("HcommThreadJoin", || abi::HcommThreadJoin(thread, timeout), in_kernels_only)
+}
+
+/// The names that a native kernel may leave undefined, and what they must be bound to.
+fn exports() -> [(&'static CStr, *const c_void); 13] {
+    macro_rules! table {
+        ($($name:ident),*) => {
+            [$((
+                match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => unreachable!(),
+                },
+                $name as *const c_void,
+            )),*]
+        };
+    }
+    table![
+        HcommLocalCopyOnThread,
+        HcommLocalReduceOnThread,
+        HcommThreadNotifyRecordOnThread,
+        HcommThreadNotifyWaitOnThread,
+        HcommThreadNotifyWaitOnThreadWithDefaultTimeout,
+        HcommSetNotifyWaitTimeOut,
+        HcommThreadResAcquireTimeOut,
+        HcommBatchModeStart,
+        HcommBatchModeEnd,
+        HcommAcquireComm,
+        HcommReleaseComm,
+        HcommThreadSynchronize,
+        HcommThreadJoin
+    ]
+}
+
+/// Checks that the names of kernels would be bound to this library, before one is loaded. It also keeps all of them in a
+/// program that links the static library.
+///
+/// # Errors
+/// Another library of the process has one of the names.
+pub fn check_exports() -> Result<(), String> {
+    let program = Library::this();
+    for (name, function) in exports() {
+        // SAFETY: only the address is taken.
+        let found = unsafe { program.get::<*const c_void>(name) };
+        // A name that the program does not export is told by the linker when the kernel is loaded.
+        if found.is_ok_and(|found| found.into_raw().cast_const() != function) {
+            return Err(format!("{} is defined by another library of the process too", name.to_string_lossy()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! C API of the host side: the vendor's names, types and numbers.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`acl_base`], [`acl_rt`] | types, then functions `aclrt*`; source of `include/acl/` |
+//! | [`hccl_types`], [`hccl_comm`], [`hccl_res`] | source of `include/hccl/` |
+//! | [`hcomm_res_defs`], [`hcomm_primitives`] | source of `include/hcomm/`; functions `Hcomm*`, on the host and in native kernels |
+//! | [`call`] | what every function does: errors to codes, panics to codes, the recent message |
+//! | [`process`], [`handles`] | the one state that a process has: devices by number, live handles |
+//! | [`device`], [`stream`], [`memory`], [`binary`], [`launch`], [`comm`] | what the functions do |
+//! | [`support`] | what product and engine allow: every such decision is made there |
+//!
+//! Handles are numbers that are looked up, never addresses: whatever a program passes is answered. Out-pointers are written
+//! on success only. The names of the exported functions are listed in `docs/abi-host.txt`.
+#![allow(non_camel_case_types, non_snake_case, reason = "names of the vendor's interface")]
+
+mod acl_base;
+mod acl_rt;
+mod binary;
+mod call;
+mod comm;
+mod device;
+mod handles;
+mod hccl_comm;
+mod hccl_res;
+mod hccl_types;
+mod hcomm_primitives;
+mod hcomm_res_defs;
+mod launch;
+mod memory;
+mod process;
+mod stderr_log;
+mod stream;
+mod support;

@@ -1,0 +1,35 @@
+//! Log of a C program: to standard error, if `HCOMM_SIM_LOG` asks for it.
+#![forbid(unsafe_code)]
+
+use log::{LevelFilter, Log, Metadata, Record};
+
+/// Environment variable with the least important level that is shown: error, warn, info, debug or trace.
+const LOG_VAR: &str = "HCOMM_SIM_LOG";
+
+struct StderrLog;
+
+impl Log for StderrLog {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.level() <= log::max_level()
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            eprintln!("hcomm-sim {}: {}", record.level().as_str().to_lowercase(), record.args());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// Starts the log, if it is asked for and the program has none. Calls after the first change nothing.
+pub fn start() {
+    let Some(value) = std::env::var_os(LOG_VAR) else { return };
+    let level = value.to_str().and_then(|value| value.parse::<LevelFilter>().ok());
+    if log::set_logger(&StderrLog).is_ok() {
+        log::set_max_level(level.unwrap_or(LevelFilter::Error));
+        if level.is_none() {
+            log::error!("{LOG_VAR} is {value:?}: must be off, error, warn, info, debug or trace");
+        }
+    }
+}

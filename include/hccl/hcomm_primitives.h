@@ -1,0 +1,8 @@
+/* The same as hcomm/hcomm_primitives.h, under the other name that programs know it by. */
+
+#ifndef HCOMM_SIM_HCCL_HCOMM_PRIMITIVES_H
+#define HCOMM_SIM_HCCL_HCOMM_PRIMITIVES_H
+
+#include "../hcomm/hcomm_primitives.h"
+
+#endif /* HCOMM_SIM_HCCL_HCOMM_PRIMITIVES_H */

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Builds the libraries for C and C++. Each is linked into one object in which every symbol is local but those of a list.
+#
+#   scripts/lib.sh host DIR [PROFILE]      libhcomm_sim.a and libhcomm_sim.so: host API and simulated device
+#   scripts/lib.sh device DIR [TARGET]     libhcomm_aicpu.a: the entry points for kernels, for this machine or TARGET
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly TARGET_DIR=${CARGO_TARGET_DIR:-target}
+readonly SONAME=libhcomm_sim.so.0
+
+# The names of a list, one a line.
+names() { sed 's/#.*//; /^[[:space:]]*$/d' "$@"; }
+
+# Links archive $1 into object $2, which defines the names of list $3 and no others; then ld, objcopy and its options.
+one_object() {
+    local archive=$1 object=$2 list=$3 ld=$4 objcopy=$5
+    shift 5
+    # All of it: the table of kernels has no symbol that it could be asked for by. The program's link drops the rest.
+    "$ld" -r -o "$object" --whole-archive "$archive"
+    # Bitcode of the standard library, linked together, is none any more, and tools that read it fail.
+    "$objcopy" --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd --keep-global-symbols="$list" \
+        "$@" "$object"
+}
+
+host() {
+    local dir=$1 profile=${2:-release} folder
+    folder=$profile
+    [ "$profile" != dev ] || folder=debug
+    mkdir -p "$dir"
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    cargo rustc --locked -p host-stub --lib --crate-type staticlib --profile "$profile"
+    names docs/abi-host.txt > "$work/names"
+    one_object "$TARGET_DIR/$folder/libhost_stub.a" "$work/hcomm_sim.o" "$work/names" ld objcopy
+    ar rcs "$work/libhcomm_sim.a" "$work/hcomm_sim.o"
+    # What the linker itself defines stays local, too.
+    { echo '{ global:'; sed 's/$/;/' "$work/names"; echo 'local: *; };'; } > "$work/names.map"
+    cc -shared -Wl,--version-script="$work/names.map" -Wl,-soname,$SONAME,--gc-sections,-z,relro,-z,now,--no-undefined -o "$work/$SONAME" "$work/hcomm_sim.o" \
+        -lgcc_s -lpthread -lm -ldl -lc
+    # Replaced, not written: a program that runs keeps the one it has.
+    mv "$work/libhcomm_sim.a" "$work/$SONAME" "$dir/"
+    ln -sf $SONAME "$dir/libhcomm_sim.so"
+}
+
+device() {
+    local dir=$1 target=${2:-} ld=ld objcopy=objcopy ar=ar
+    local flags=() folder=$TARGET_DIR/release
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    names docs/abi.txt > "$work/names"
+    if [ -n "$target" ]; then
+        flags=(--target "$target")
+        folder=$TARGET_DIR/$target/release
+    fi
+    if [ "$target" = aarch64-unknown-none ]; then
+        ld=aarch64-linux-gnu-ld objcopy=aarch64-linux-gnu-objcopy ar=aarch64-linux-gnu-ar
+        printf '%s\n' memcpy memmove memset memcmp >> "$work/names"
+    fi
+    mkdir -p "$dir"
+    # No unwinding, and no tables for it: nothing above the entry points could catch it, and a program of C has nothing that unwinds.
+    cargo rustc --locked -p hcomm-aicpu --lib --crate-type staticlib --features c-abi,panic-handler --release \
+        ${flags[@]+"${flags[@]}"} -- -C panic=abort
+    one_object "$folder/libhcomm_aicpu.a" "$work/hcomm_aicpu.o" "$work/names" $ld $objcopy \
+        --remove-section=.eh_frame --remove-section=.gcc_except_table --remove-section='.data.DW.ref.*'
+    # What only those tables asked for.
+    $objcopy --strip-unneeded "$work/hcomm_aicpu.o"
+    rm -f "$work/libhcomm_aicpu.a"
+    $ar rcs "$work/libhcomm_aicpu.a" "$work/hcomm_aicpu.o"
+    mv "$work/libhcomm_aicpu.a" "$dir/"
+}
+
+case ${1:-} in
+    host | device) "$@" ;;
+    *)
+        sed -n '2,5s/^# \{0,1\}//p' "$0" >&2
+        exit 2
+        ;;
+esac

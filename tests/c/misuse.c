@@ -1,0 +1,481 @@
+/* Every function of the host with null out-pointers, wrong, foreign and destroyed handles: each is answered. C11 and C++17.
+ *
+ *   misuse FOLDER      FOLDER holds the operator descriptions that the test has written
+ */
+
+#include <string.h>
+
+#include "acl/acl.h"
+#include "check.h"
+#include "copy_params.h"
+#include "hccl/hccl_comm.h"
+#include "hccl/hccl_res.h"
+#include "hccl/hcomm_primitives.h"
+
+enum { POLICY = ACL_MEM_MALLOC_HUGE_FIRST };
+
+#define MALLOC(ptr, size) aclrtMalloc(ptr, size, (aclrtMemMallocPolicy)POLICY)
+/* Numbers that no handle is. */
+#define WRONG ((void *)0x1234)
+/* What an out-pointer points to, to see that a refused call does not write it. */
+#define UNTOUCHED ((void *)0x7777)
+
+static void before_a_device_is_set(void) {
+    void *ptr = UNTOUCHED;
+    HcclRootInfo root;
+    CHECK(aclrtCreateStream(&ptr), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK(MALLOC(&ptr, 1), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK(aclrtMallocWithCfg(&ptr, 1, (aclrtMemMallocPolicy)POLICY, NULL), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK(aclrtBinaryLoadFromFile("/nowhere", NULL, &ptr), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK(aclrtSynchronizeStream(NULL), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK(aclrtResetDevice(0), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK(HcclGetRootInfo(&root), HCCL_E_RUNTIME);
+    memset(&root, 0, sizeof root);
+    CHECK(HcclCommInitRootInfo(1, &root, 0, &ptr), HCCL_E_RUNTIME);
+    CHECK_TRUE(ptr == UNTOUCHED);
+    CHECK_TRUE(aclrtGetRecentErrMsg() != NULL);
+    CHECK_TRUE(aclrtGetRecentErrMsg() == NULL);
+}
+
+static void devices(void) {
+    uint32_t count = 0;
+    CHECK(aclrtGetDeviceCount(NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtGetDeviceCount(&count), ACL_SUCCESS);
+    CHECK_TRUE(count >= 2);
+    CHECK(aclrtSetDevice(-1), ACL_ERROR_RT_INVALID_DEVICEID);
+    CHECK(aclrtSetDevice((int32_t)count), ACL_ERROR_RT_INVALID_DEVICEID);
+    CHECK(aclrtResetDevice(-1), ACL_ERROR_RT_INVALID_DEVICEID);
+    CHECK(aclrtSetDevice(0), ACL_SUCCESS);
+    CHECK(aclrtSetDevice(0), ACL_SUCCESS);
+    CHECK(aclrtResetDevice(1), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK_TRUE(strstr(aclrtGetSocName(), "Ascend950") != NULL);
+}
+
+static void streams(void) {
+    aclrtStream stream;
+    CHECK(aclrtCreateStream(NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtDestroyStream(NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtDestroyStream(WRONG), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtSynchronizeStream(WRONG), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtSynchronizeStreamWithTimeout(WRONG, 1), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtCreateStream(&stream), ACL_SUCCESS);
+    CHECK(aclrtSynchronizeStreamWithTimeout(stream, -2), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtSynchronizeStreamWithTimeout(stream, -1), ACL_SUCCESS);
+    CHECK(aclrtSynchronizeStreamWithTimeout(stream, 0), ACL_SUCCESS);
+    CHECK(aclrtDestroyStream(stream), ACL_SUCCESS);
+    CHECK(aclrtDestroyStream(stream), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtSynchronizeStream(stream), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtSynchronizeStream(NULL), ACL_SUCCESS);
+}
+
+static void memory(void) {
+    void *ptr = UNTOUCHED, *other, *host;
+    char bytes[16] = {0};
+    CHECK(MALLOC(NULL, 16), ACL_ERROR_INVALID_PARAM);
+    CHECK(MALLOC(&ptr, 0), ACL_ERROR_INVALID_PARAM);
+    CHECK(MALLOC(&ptr, SIZE_MAX), ACL_ERROR_RT_MEMORY_ALLOCATION);
+    CHECK(MALLOC(&ptr, (size_t)1 << 45), ACL_ERROR_RT_MEMORY_ALLOCATION);
+    CHECK(aclrtMalloc(&ptr, 16, ACL_MEM_ACCESS_USER_SPACE_READONLY), ACL_ERROR_API_NOT_SUPPORT);
+    CHECK(aclrtMallocWithCfg(NULL, 16, (aclrtMemMallocPolicy)POLICY, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMallocWithCfg(&ptr, 0, (aclrtMemMallocPolicy)POLICY, NULL), ACL_ERROR_INVALID_PARAM);
+    aclrtMallocAttribute attribute;
+    memset(&attribute, 0, sizeof attribute);
+    aclrtMallocConfig cfg = {NULL, 1};
+    CHECK(aclrtMallocWithCfg(&ptr, 16, (aclrtMemMallocPolicy)POLICY, &cfg), ACL_ERROR_INVALID_PARAM);
+    cfg.attrs = &attribute;
+    CHECK(aclrtMallocWithCfg(&ptr, 16, (aclrtMemMallocPolicy)POLICY, &cfg), ACL_ERROR_INVALID_PARAM);
+    attribute.attr = ACL_RT_MEM_ATTR_DEVICE_ID;
+    attribute.value.deviceId = 1;
+    CHECK(aclrtMallocWithCfg(&ptr, 16, (aclrtMemMallocPolicy)POLICY, &cfg), ACL_ERROR_API_NOT_SUPPORT);
+    attribute.attr = ACL_RT_MEM_ATTR_VA_FLAG;
+    CHECK(aclrtMallocWithCfg(&ptr, 16, (aclrtMemMallocPolicy)POLICY, &cfg), ACL_ERROR_API_NOT_SUPPORT);
+    CHECK_TRUE(ptr == UNTOUCHED);
+
+    CHECK(MALLOC(&ptr, 16), ACL_SUCCESS);
+    CHECK(MALLOC(&other, 16), ACL_SUCCESS);
+    CHECK((uintptr_t)ptr % 64, 0);
+    CHECK(aclrtFree(NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtFree(WRONG), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtFree(bytes), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtFree((char *)ptr + 1), ACL_ERROR_INVALID_PARAM);
+
+    CHECK(aclrtMemcpy(NULL, 16, bytes, 16, ACL_MEMCPY_HOST_TO_DEVICE), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMemcpy(ptr, 16, NULL, 16, ACL_MEMCPY_HOST_TO_DEVICE), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMemcpy(ptr, 15, bytes, 16, ACL_MEMCPY_HOST_TO_DEVICE), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMemcpy(ptr, 16, bytes, 16, (aclrtMemcpyKind)8), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMemcpy(ptr, 17, other, 17, ACL_MEMCPY_DEVICE_TO_DEVICE), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMemcpy((char *)ptr + 1, 16, bytes, 16, ACL_MEMCPY_DEFAULT), ACL_ERROR_INVALID_PARAM);
+    /* Where a device would be that is not open. */
+    CHECK(aclrtMemcpy((void *)0x2fc000001000, 16, bytes, 16, ACL_MEMCPY_DEFAULT), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMemcpy(ptr, 16, bytes, 0, ACL_MEMCPY_DEFAULT), ACL_SUCCESS);
+    CHECK(aclrtMemcpy(ptr, 16, bytes, 16, ACL_MEMCPY_DEVICE_TO_HOST), ACL_SUCCESS);
+    CHECK(aclrtMemcpy(other, 16, ptr, 16, ACL_MEMCPY_DEVICE_TO_DEVICE), ACL_SUCCESS);
+    CHECK(aclrtMemcpy(bytes, 16, other, 16, ACL_MEMCPY_DEFAULT), ACL_SUCCESS);
+
+    CHECK(aclrtFree(ptr), ACL_SUCCESS);
+    CHECK(aclrtFree(ptr), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMemcpy(ptr, 16, bytes, 16, ACL_MEMCPY_DEFAULT), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtFree(other), ACL_SUCCESS);
+
+    CHECK(aclrtMallocHost(NULL, 16), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMallocHost(&host, 0), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMallocHost(&host, SIZE_MAX), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMallocHost(&host, 16), ACL_SUCCESS);
+    memset(host, 1, 16);
+    CHECK(aclrtFreeHost(NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtFreeHost(bytes), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtFree(host), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtFreeHost(host), ACL_SUCCESS);
+    CHECK(aclrtFreeHost(host), ACL_ERROR_INVALID_PARAM);
+}
+
+/* A binary that can be loaded, for the tests of kernels. */
+static char description[4096];
+
+static int load(const char *folder, const char *name) {
+    char path[4096];
+    aclrtBinHandle binary = UNTOUCHED;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    const int code = aclrtBinaryLoadFromFile(path, NULL, &binary);
+    CHECK_TRUE((binary == UNTOUCHED) == (code != ACL_SUCCESS));
+    if (code == ACL_SUCCESS) {
+        CHECK(aclrtBinaryUnLoad(binary), ACL_SUCCESS);
+    }
+    return code;
+}
+
+static void binaries(const char *folder) {
+    aclrtBinHandle binary;
+    aclrtFuncHandle function = UNTOUCHED, again;
+    CHECK(load(folder, "good.json"), ACL_SUCCESS);
+    CHECK(load(folder, "not_there.json"), ACL_ERROR_INVALID_FILE);
+    CHECK(load(folder, "."), ACL_ERROR_INVALID_FILE);
+    CHECK(load(folder, "empty.json"), ACL_ERROR_PARSE_FILE);
+    CHECK(load(folder, "not_json.json"), ACL_ERROR_PARSE_FILE);
+    CHECK(load(folder, "no_operator.json"), ACL_ERROR_FILE_MISSING_ATTR);
+    CHECK(load(folder, "no_op_info.json"), ACL_ERROR_FILE_MISSING_ATTR);
+    CHECK(load(folder, "no_library.json"), ACL_ERROR_FILE_MISSING_ATTR);
+    CHECK(load(folder, "no_function.json"), ACL_ERROR_FILE_MISSING_ATTR);
+    CHECK(load(folder, "number.json"), ACL_ERROR_FILE_ATTR_INVALID);
+    CHECK(load(folder, "wrong_kind.json"), ACL_ERROR_FILE_ATTR_INVALID);
+    CHECK(load(folder, "path_as_library.json"), ACL_ERROR_FILE_ATTR_INVALID);
+    CHECK(load(folder, "library_not_there.json"), ACL_ERROR_RT_AICPU_INFO_LOAD_ERROR);
+    CHECK(load(folder, "library_no_elf.json"), ACL_ERROR_OP_LOAD_FAILED);
+    CHECK(load(folder, "image.json"), ACL_ERROR_OP_LOAD_FAILED);
+
+    CHECK(aclrtBinaryLoadFromFile(NULL, NULL, &binary), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtBinaryLoadFromFile("\xff", NULL, &binary), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtBinaryLoadFromFile(description, NULL, NULL), ACL_ERROR_INVALID_PARAM);
+    aclrtBinaryLoadOption option;
+    memset(&option, 0, sizeof option);
+    aclrtBinaryLoadOptions options = {NULL, 1};
+    CHECK(aclrtBinaryLoadFromFile(description, &options, &binary), ACL_ERROR_INVALID_PARAM);
+    options.options = &option;
+    CHECK(aclrtBinaryLoadFromFile(description, &options, &binary), ACL_ERROR_INVALID_PARAM);
+    option.type = ACL_RT_BINARY_LOAD_OPT_CPU_KERNEL_MODE;
+    option.value.cpuKernelMode = 2;
+    CHECK(aclrtBinaryLoadFromFile(description, &options, &binary), ACL_ERROR_INVALID_PARAM);
+    option.type = ACL_RT_BINARY_LOAD_OPT_MAGIC;
+    CHECK(aclrtBinaryLoadFromFile(description, &options, &binary), ACL_ERROR_API_NOT_SUPPORT);
+    option.type = ACL_RT_BINARY_LOAD_OPT_CPU_KERNEL_MODE;
+    option.value.cpuKernelMode = 1;
+    CHECK(aclrtBinaryLoadFromFile(description, &options, &binary), ACL_SUCCESS);
+
+    CHECK(aclrtBinaryGetFunction(NULL, "CopyLen", &function), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtBinaryGetFunction(WRONG, "CopyLen", &function), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtBinaryGetFunction(binary, NULL, &function), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtBinaryGetFunction(binary, "CopyLen", NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtBinaryGetFunction(binary, "copy_len", &function), ACL_ERROR_OP_NOT_FOUND);
+    CHECK(aclrtBinaryGetFunction(binary, "NoSuchFunction", &function), ACL_ERROR_KERNEL_NOT_FOUND);
+    CHECK_TRUE(function == UNTOUCHED);
+    CHECK(aclrtBinaryGetFunction(binary, "CopyLen", &function), ACL_SUCCESS);
+    CHECK(aclrtBinaryGetFunction(binary, "CopyLen", &again), ACL_SUCCESS);
+    CHECK_TRUE(function == again);
+
+    CHECK(aclrtBinaryUnLoad(NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtBinaryUnLoad(WRONG), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtBinaryUnLoad(function), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtBinaryUnLoad(binary), ACL_SUCCESS);
+    CHECK(aclrtBinaryUnLoad(binary), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtBinaryGetFunction(binary, "CopyLen", &again), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    aclrtArgsHandle args;
+    CHECK(aclrtKernelArgsInit(function, &args), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtLaunchKernelWithHostArgs(function, 1, NULL, NULL, NULL, 0, NULL, 0), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+}
+
+static void launches(void) {
+    aclrtBinHandle binary;
+    aclrtFuncHandle function, fails;
+    aclrtArgsHandle args;
+    aclrtParamHandle place = UNTOUCHED;
+    aclrtStream stream;
+    uint64_t bytes[8] = {0};
+    CHECK(aclrtCreateStream(&stream), ACL_SUCCESS);
+    CHECK(aclrtBinaryLoadFromFile(description, NULL, &binary), ACL_SUCCESS);
+    CHECK(aclrtBinaryGetFunction(binary, "CopyLen", &function), ACL_SUCCESS);
+    CHECK(aclrtBinaryGetFunction(binary, "Fail", &fails), ACL_SUCCESS);
+
+    CHECK(aclrtKernelArgsInit(NULL, &args), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtKernelArgsInit(WRONG, &args), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtKernelArgsInit(binary, &args), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtKernelArgsInit(function, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtKernelArgsInit(function, &args), ACL_SUCCESS);
+    CHECK(aclrtKernelArgsAppend(NULL, bytes, 8, &place), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtKernelArgsAppend(WRONG, bytes, 8, &place), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtKernelArgsAppend(args, NULL, 8, &place), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtKernelArgsAppend(args, bytes, 0, &place), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtKernelArgsAppend(args, bytes, SIZE_MAX, &place), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtKernelArgsAppend(args, bytes, 8, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK_TRUE(place == UNTOUCHED);
+    CHECK(aclrtKernelArgsAppend(args, bytes, 8, &place), ACL_SUCCESS);
+    CHECK(aclrtLaunchKernelWithConfig(function, 1, stream, NULL, args, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtKernelArgsFinalize(NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtKernelArgsFinalize(WRONG), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtKernelArgsFinalize(args), ACL_SUCCESS);
+    CHECK(aclrtKernelArgsAppend(args, bytes, 8, &place), ACL_ERROR_INVALID_PARAM);
+
+    aclrtLaunchKernelAttr attribute;
+    memset(&attribute, 0, sizeof attribute);
+    aclrtLaunchKernelCfg cfg = {NULL, 1};
+    CHECK(aclrtLaunchKernelWithConfig(function, 1, stream, &cfg, args, NULL), ACL_ERROR_INVALID_PARAM);
+    cfg.attrs = &attribute;
+    CHECK(aclrtLaunchKernelWithConfig(function, 1, stream, &cfg, args, NULL), ACL_ERROR_API_NOT_SUPPORT);
+    CHECK(aclrtLaunchKernelWithConfig(NULL, 1, stream, NULL, args, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtLaunchKernelWithConfig(WRONG, 1, stream, NULL, args, NULL), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtLaunchKernelWithConfig(fails, 1, stream, NULL, args, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtLaunchKernelWithConfig(function, 0, stream, NULL, args, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtLaunchKernelWithConfig(function, 2, stream, NULL, args, NULL), ACL_ERROR_API_NOT_SUPPORT);
+    CHECK(aclrtLaunchKernelWithConfig(function, 1, WRONG, NULL, args, NULL), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtLaunchKernelWithConfig(function, 1, stream, NULL, NULL, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtLaunchKernelWithConfig(function, 1, stream, NULL, WRONG, NULL), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtLaunchKernelWithConfig(function, 1, stream, NULL, args, bytes), ACL_ERROR_INVALID_PARAM);
+    aclrtPlaceHolderInfo holder = {0, 0};
+    CHECK(aclrtLaunchKernelWithHostArgs(function, 1, stream, NULL, bytes, 64, &holder, 1), ACL_ERROR_API_NOT_SUPPORT);
+    CHECK(aclrtLaunchKernelWithHostArgs(function, 1, stream, NULL, NULL, 64, NULL, 0), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtLaunchKernelWithHostArgs(function, 0, stream, NULL, bytes, 64, NULL, 0), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+
+    /* A kernel of another device's stream. */
+    aclrtStream other;
+    CHECK(aclrtSetDevice(1), ACL_SUCCESS);
+    CHECK(aclrtCreateStream(&other), ACL_SUCCESS);
+    CHECK(aclrtLaunchKernelWithHostArgs(function, 1, other, NULL, bytes, 64, NULL, 0), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtResetDevice(1), ACL_SUCCESS);
+    CHECK(aclrtSynchronizeStream(other), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtSetDevice(0), ACL_SUCCESS);
+
+    /* Zeroes are null pointers: the kernel answers 2, and the stream tells so, once. */
+    (void)aclrtGetRecentErrMsg();
+    CHECK(aclrtLaunchKernelWithHostArgs(function, 1, stream, NULL, bytes, 64, NULL, 0), ACL_SUCCESS);
+    CHECK(aclrtSynchronizeStream(stream), ACL_ERROR_RT_AICPU_EXCEPTION);
+    CHECK_TRUE(strstr(aclrtGetRecentErrMsg(), "copy_len returned 2") != NULL);
+    CHECK(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+    uint32_t code = 77;
+    CHECK(aclrtLaunchKernelWithHostArgs(fails, 1, NULL, NULL, &code, sizeof code, NULL, 0), ACL_SUCCESS);
+    CHECK(aclrtSynchronizeStream(NULL), ACL_ERROR_RT_AICPU_EXCEPTION);
+    CHECK_TRUE(strstr(aclrtGetRecentErrMsg(), "fail returned 77") != NULL);
+    /* Without arguments a kernel gets null. */
+    CHECK(aclrtLaunchKernelWithHostArgs(function, 1, stream, NULL, NULL, 0, NULL, 0), ACL_SUCCESS);
+    CHECK(aclrtSynchronizeStream(stream), ACL_ERROR_RT_AICPU_EXCEPTION);
+
+    CHECK(aclrtDestroyStream(stream), ACL_SUCCESS);
+    CHECK(aclrtLaunchKernelWithConfig(function, 1, stream, NULL, args, NULL), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtBinaryUnLoad(binary), ACL_SUCCESS);
+    CHECK(aclrtKernelArgsFinalize(args), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+}
+
+static HcclComm communicators(void) {
+    HcclComm comm = UNTOUCHED, second;
+    HcclRootInfo root, forged;
+    int32_t index = 0, none = 99;
+    uint32_t number = 5;
+    char name[COMM_NAME_MAX_LENGTH], other[COMM_NAME_MAX_LENGTH];
+    CHECK(HcclCommInitAll(1, &index, NULL), HCCL_E_PTR);
+    CHECK(HcclCommInitAll(1, NULL, &comm), HCCL_E_PTR);
+    CHECK(HcclCommInitAll(0, &index, &comm), HCCL_E_PARA);
+    CHECK(HcclCommInitAll(2, &index, &comm), HCCL_E_NOT_SUPPORT);
+    CHECK(HcclCommInitAll(1, &none, &comm), HCCL_E_PARA);
+    CHECK(HcclGetRootInfo(NULL), HCCL_E_PTR);
+    CHECK(HcclGetRootInfo(&root), HCCL_SUCCESS);
+    memset(&forged, 7, sizeof forged);
+    CHECK(HcclCommInitRootInfo(1, NULL, 0, &comm), HCCL_E_PTR);
+    CHECK(HcclCommInitRootInfo(1, &root, 0, NULL), HCCL_E_PTR);
+    CHECK(HcclCommInitRootInfo(0, &root, 0, &comm), HCCL_E_PARA);
+    CHECK(HcclCommInitRootInfo(2, &root, 0, &comm), HCCL_E_NOT_SUPPORT);
+    CHECK(HcclCommInitRootInfo(1, &root, 1, &comm), HCCL_E_PARA);
+    CHECK(HcclCommInitRootInfo(1, &forged, 0, &comm), HCCL_E_PARA);
+    CHECK_TRUE(comm == UNTOUCHED);
+    CHECK(HcclCommInitRootInfo(1, &root, 0, &comm), HCCL_SUCCESS);
+    CHECK(HcclCommInitRootInfo(1, &root, 0, &second), HCCL_E_PARA);
+    CHECK(HcclCommInitAll(1, &index, &second), HCCL_SUCCESS);
+
+    CHECK(HcclGetCommName(comm, NULL), HCCL_E_PTR);
+    CHECK(HcclGetCommName(NULL, name), HCCL_E_PTR);
+    CHECK(HcclGetCommName(WRONG, name), HCCL_E_NOT_FOUND);
+    CHECK(HcclGetCommName(comm, name), HCCL_SUCCESS);
+    CHECK(HcclGetCommName(second, other), HCCL_SUCCESS);
+    CHECK_TRUE(name[0] != 0 && strcmp(name, other) != 0);
+    CHECK(HcclGetRankId(comm, NULL), HCCL_E_PTR);
+    CHECK(HcclGetRankId(NULL, &number), HCCL_E_PTR);
+    CHECK(HcclGetRankId(WRONG, &number), HCCL_E_NOT_FOUND);
+    CHECK(HcclGetRankSize(comm, NULL), HCCL_E_PTR);
+    CHECK(HcclGetRankSize(NULL, &number), HCCL_E_PTR);
+    CHECK(HcclGetRankSize(WRONG, &number), HCCL_E_NOT_FOUND);
+    CHECK(number, 5);
+    CHECK(HcclGetRankId(comm, &number), HCCL_SUCCESS);
+    CHECK(number, 0);
+    CHECK(HcclGetRankSize(comm, &number), HCCL_SUCCESS);
+    CHECK(number, 1);
+
+    CHECK(HcclCommDestroy(NULL), HCCL_E_PTR);
+    CHECK(HcclCommDestroy(WRONG), HCCL_E_NOT_FOUND);
+    CHECK(HcclCommDestroy(second), HCCL_SUCCESS);
+    CHECK(HcclCommDestroy(second), HCCL_E_NOT_FOUND);
+    CHECK(HcclGetRankId(second, &number), HCCL_E_NOT_FOUND);
+    return comm;
+}
+
+static void threads(HcclComm comm) {
+    ThreadHandle two[2] = {5, 5}, thread = 5, again;
+    aclrtStream stream;
+    CHECK(aclrtCreateStream(&stream), ACL_SUCCESS);
+    CHECK(HcclThreadAcquire(NULL, COMM_ENGINE_AICPU_TS, 1, 1, two), HCCL_E_PTR);
+    CHECK(HcclThreadAcquire(WRONG, COMM_ENGINE_AICPU_TS, 1, 1, two), HCCL_E_NOT_FOUND);
+    CHECK(HcclThreadAcquire(comm, COMM_ENGINE_AICPU_TS, 1, 1, NULL), HCCL_E_PTR);
+    CHECK(HcclThreadAcquire(comm, COMM_ENGINE_RESERVED, 1, 1, two), HCCL_E_PARA);
+    CHECK(HcclThreadAcquire(comm, (CommEngine)6, 1, 1, two), HCCL_E_PARA);
+    CHECK(HcclThreadAcquire(comm, COMM_ENGINE_AIV, 1, 1, two), HCCL_E_PARA);
+    CHECK(HcclThreadAcquire(comm, COMM_ENGINE_AICPU_TS, 0, 1, two), HCCL_E_PARA);
+    CHECK(HcclThreadAcquire(comm, COMM_ENGINE_AICPU_TS, 1000000, 1, two), HCCL_E_PARA);
+    CHECK(HcclThreadAcquire(comm, COMM_ENGINE_AICPU_TS, 1, 65536, two), HCCL_E_PARA);
+    CHECK(HcclThreadAcquire(comm, COMM_ENGINE_AICPU_TS, 2, 65535, two), HCCL_E_UNAVAIL);
+    CHECK_TRUE(two[0] == 5 && two[1] == 5);
+    CHECK(HcclThreadAcquire(comm, COMM_ENGINE_AICPU, 2, 3, two), HCCL_SUCCESS);
+    CHECK_TRUE(two[0] != two[1]);
+
+    const CommEngine cpu = COMM_ENGINE_CPU_TS;
+    CHECK(HcclThreadAcquireWithStream(NULL, cpu, stream, 1, &thread), HCCL_E_PTR);
+    CHECK(HcclThreadAcquireWithStream(WRONG, cpu, stream, 1, &thread), HCCL_E_NOT_FOUND);
+    CHECK(HcclThreadAcquireWithStream(comm, cpu, NULL, 1, &thread), HCCL_E_PTR);
+    CHECK(HcclThreadAcquireWithStream(comm, cpu, WRONG, 1, &thread), HCCL_E_NOT_FOUND);
+    CHECK(HcclThreadAcquireWithStream(comm, cpu, stream, 1, NULL), HCCL_E_PTR);
+    CHECK(HcclThreadAcquireWithStream(comm, cpu, stream, 65536, &thread), HCCL_E_PARA);
+    CHECK(HcclThreadAcquireWithStream(comm, COMM_ENGINE_AICPU_TS, stream, 1, &thread), HCCL_E_PARA);
+    CHECK(HcclThreadAcquireWithStream(comm, COMM_ENGINE_CCU, stream, 1, &thread), HCCL_E_NOT_SUPPORT);
+    CHECK_TRUE(thread == 5);
+    CHECK(HcclThreadAcquireWithStream(comm, cpu, stream, 2, &thread), HCCL_SUCCESS);
+    CHECK(HcclThreadAcquireWithStream(comm, cpu, stream, 1, &again), HCCL_SUCCESS);
+    CHECK_TRUE(thread == again);
+
+    void *ptr;
+    CHECK(MALLOC(&ptr, 64), ACL_SUCCESS);
+    CHECK(HcommLocalCopyOnThread(thread, NULL, ptr, 0), HCCL_E_PTR);
+    CHECK(HcommLocalCopyOnThread(thread, ptr, NULL, 0), HCCL_E_PTR);
+    CHECK(HcommLocalCopyOnThread(0, ptr, ptr, 1), HCCL_E_PTR);
+    CHECK(HcommLocalCopyOnThread(0x1234, ptr, ptr, 1), HCCL_E_NOT_FOUND);
+    CHECK(HcommLocalCopyOnThread(thread, ptr, ptr, 1), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommLocalCopyOnThread(two[0], ptr, ptr, 1), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommLocalReduceOnThread(0, ptr, ptr, 1, HCOMM_DATA_TYPE_INT8, HCOMM_REDUCE_SUM), HCCL_E_PTR);
+    CHECK(HcommLocalReduceOnThread(thread, ptr, ptr, 1, HCOMM_DATA_TYPE_INT8, HCOMM_REDUCE_SUM), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommThreadNotifyRecordOnThread(thread, two[0], 0), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommThreadNotifyWaitOnThread(thread, 0, 1), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread, 0), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommSetNotifyWaitTimeOut(1), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommThreadResAcquireTimeOut(1), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommBatchModeStart("tag"), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommBatchModeEnd("tag"), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommAcquireComm("comm"), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommReleaseComm("comm"), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommThreadSynchronize(thread), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommThreadJoin(thread, 1), HCCL_E_NOT_SUPPORT);
+
+    CHECK(aclrtDestroyStream(stream), ACL_SUCCESS);
+    CHECK(HcommLocalCopyOnThread(thread, ptr, ptr, 1), HCCL_E_NOT_FOUND);
+    CHECK(HcclThreadAcquireWithStream(comm, cpu, stream, 2, &thread), HCCL_E_NOT_FOUND);
+    CHECK(aclrtFree(ptr), ACL_SUCCESS);
+}
+
+static void resources(HcclComm comm) {
+    void *ptr = UNTOUCHED, *same;
+    uint64_t size = 5;
+    char long_tag[300], bytes[64] = {1};
+    memset(long_tag, 'x', sizeof long_tag);
+    long_tag[256] = 0;
+    const CommEngine engines[2] = {COMM_ENGINE_AICPU_TS, COMM_ENGINE_CPU_TS};
+    CHECK(HcclGetHcclBuffer(NULL, &ptr, &size), HCCL_E_PTR);
+    CHECK(HcclGetHcclBuffer(WRONG, &ptr, &size), HCCL_E_NOT_FOUND);
+    CHECK(HcclGetHcclBuffer(comm, NULL, &size), HCCL_E_PTR);
+    CHECK(HcclGetHcclBuffer(comm, &ptr, NULL), HCCL_E_PTR);
+    CHECK_TRUE(ptr == UNTOUCHED && size == 5);
+    CHECK(HcclGetHcclBuffer(comm, &ptr, &size), HCCL_SUCCESS);
+    CHECK(size, (uint64_t)400 << 20);
+    CHECK(HcclGetHcclBuffer(comm, &same, &size), HCCL_SUCCESS);
+    CHECK_TRUE(ptr == same);
+
+    for (int i = 0; i < 2; i++) {
+        const CommEngine engine = engines[i];
+        ptr = UNTOUCHED;
+        CHECK(HcclEngineCtxCreate(NULL, "tag", engine, 64, &ptr), HCCL_E_PTR);
+        CHECK(HcclEngineCtxCreate(WRONG, "tag", engine, 64, &ptr), HCCL_E_NOT_FOUND);
+        CHECK(HcclEngineCtxCreate(comm, NULL, engine, 64, &ptr), HCCL_E_PTR);
+        CHECK(HcclEngineCtxCreate(comm, long_tag, engine, 64, &ptr), HCCL_E_PARA);
+        CHECK(HcclEngineCtxCreate(comm, "tag", COMM_ENGINE_RESERVED, 64, &ptr), HCCL_E_PARA);
+        CHECK(HcclEngineCtxCreate(comm, "tag", COMM_ENGINE_CCU, 64, &ptr), HCCL_E_NOT_SUPPORT);
+        CHECK(HcclEngineCtxCreate(comm, "tag", engine, 0, &ptr), HCCL_E_PARA);
+        CHECK(HcclEngineCtxCreate(comm, "tag", engine, 64, NULL), HCCL_E_PTR);
+        CHECK_TRUE(ptr == UNTOUCHED);
+        CHECK(HcclEngineCtxGet(comm, "tag", engine, &ptr, &size), HCCL_E_NOT_FOUND);
+        CHECK(HcclEngineCtxCreate(comm, "tag", engine, 64, &ptr), HCCL_SUCCESS);
+        CHECK(HcclEngineCtxCreate(comm, "tag", engine, 64, &same), HCCL_E_PARA);
+        CHECK(HcclEngineCtxGet(NULL, "tag", engine, &same, &size), HCCL_E_PTR);
+        CHECK(HcclEngineCtxGet(comm, NULL, engine, &same, &size), HCCL_E_PTR);
+        CHECK(HcclEngineCtxGet(comm, "tag", engine, NULL, &size), HCCL_E_PTR);
+        CHECK(HcclEngineCtxGet(comm, "tag", engine, &same, NULL), HCCL_E_PTR);
+        CHECK(HcclEngineCtxGet(comm, "tag", engine, &same, &size), HCCL_SUCCESS);
+        CHECK_TRUE(ptr == same && size == 64);
+        CHECK(HcclEngineCtxCopy(NULL, engine, "tag", bytes, 64, 0), HCCL_E_PTR);
+        CHECK(HcclEngineCtxCopy(comm, engine, NULL, bytes, 64, 0), HCCL_E_PTR);
+        CHECK(HcclEngineCtxCopy(comm, engine, "tag", NULL, 64, 0), HCCL_E_PTR);
+        CHECK(HcclEngineCtxCopy(comm, engine, "other", bytes, 64, 0), HCCL_E_NOT_FOUND);
+        CHECK(HcclEngineCtxCopy(comm, engine, "tag", bytes, 64, 1), HCCL_E_PARA);
+        CHECK(HcclEngineCtxCopy(comm, engine, "tag", bytes, 64, UINT64_MAX), HCCL_E_PARA);
+        CHECK(HcclEngineCtxCopy(comm, engine, "tag", bytes, 32, 32), HCCL_SUCCESS);
+        char found = 0;
+        CHECK(aclrtMemcpy(&found, 1, (char *)ptr + 32, 1, ACL_MEMCPY_DEFAULT), ACL_SUCCESS);
+        CHECK(found, 1);
+        CHECK(HcclEngineCtxDestroy(NULL, "tag", engine), HCCL_E_PTR);
+        CHECK(HcclEngineCtxDestroy(comm, NULL, engine), HCCL_E_PTR);
+        CHECK(HcclEngineCtxDestroy(comm, "other", engine), HCCL_E_NOT_FOUND);
+        CHECK(HcclEngineCtxDestroy(comm, "tag", engine), HCCL_SUCCESS);
+        CHECK(HcclEngineCtxDestroy(comm, "tag", engine), HCCL_E_NOT_FOUND);
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) {
+        fprintf(stderr, "usage: misuse FOLDER\n");
+        return 2;
+    }
+    snprintf(description, sizeof description, "%s/good.json", argv[1]);
+    before_a_device_is_set();
+    devices();
+    streams();
+    memory();
+    binaries(argv[1]);
+    launches();
+    HcclComm comm = communicators();
+    threads(comm);
+    resources(comm);
+    /* The first message is kept, whatever follows. */
+    (void)aclrtGetRecentErrMsg();
+    CHECK(aclrtFree(WRONG), ACL_ERROR_INVALID_PARAM);
+    for (int i = 0; i < 100; i++) {
+        CHECK(aclrtDestroyStream(WRONG), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    }
+    CHECK_TRUE(strncmp(aclrtGetRecentErrMsg(), "aclrtFree: ", 11) == 0);
+    CHECK(aclrtResetDevice(0), ACL_SUCCESS);
+    CHECK(aclrtResetDevice(0), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK(HcclCommDestroy(comm), HCCL_E_NOT_FOUND);
+    printf("every misuse was answered\n");
+    return 0;
+}

@@ -1,0 +1,34 @@
+// A kernel that uses the standard library of C++, for the native CPU.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "copy_params.h"
+#include "hcomm/hcomm_kernel.h"
+
+// Copies in pieces of at most 100 bytes, the last one first.
+HCOMM_KERNEL(copy_std) {
+    if (args == nullptr) {
+        return 2;
+    }
+    const auto &param = *static_cast<const CopyParams *>(args);
+    std::vector<uint64_t> starts;
+    for (uint64_t start = 0; start < param.len; start += 100) {
+        starts.insert(starts.begin(), start);
+    }
+    const std::string tag = "pieces of " + std::to_string(param.len);
+    if (const int32_t code = HcommBatchModeStart(tag.c_str()); code != 0) {
+        return static_cast<uint32_t>(code);
+    }
+    int32_t code = 0;
+    for (const uint64_t start : starts) {
+        auto *dst = static_cast<char *>(param.cclBuf) + start;
+        const auto *src = static_cast<const char *>(param.userIn) + start;
+        const int32_t result = HcommLocalCopyOnThread(param.thread, dst, src, std::min<uint64_t>(100, param.len - start));
+        code = code != 0 ? code : result;
+    }
+    const int32_t end = HcommBatchModeEnd(tag.c_str());
+    return static_cast<uint32_t>(code != 0 ? code : end);
+}

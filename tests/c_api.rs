@@ -1,0 +1,429 @@
+//! The C API: programs of `tests/c` are compiled as users would, against `include/` and the libraries that `make capi` has
+//! built, and run on both CPUs.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use host_stub::product::PRODUCTS;
+
+/// Flags that every source passes without a warning.
+const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// What `make capi` has built.
+fn built(name: &str) -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is a folder of the target folder");
+    let path = target.join("capi").join(name);
+    assert!(path.exists(), "{} is not there: build it with `make capi`", path.display());
+    path
+}
+
+/// A new folder for one test.
+fn folder(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_api").join(test);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn output(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// Runs a command that must succeed, and gives what it printed.
+fn run(command: &mut Command) -> String {
+    let output = output(command);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{text}{errors}", output.status);
+    text
+}
+
+/// A command that is killed if it hangs.
+fn limited(program: impl AsRef<OsStr>, limit: Duration) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--signal=KILL", &limit.as_secs().to_string()]).arg(program);
+    command
+}
+
+/// Compiler and its flags for one dialect.
+fn compiler(dialect: &str) -> Command {
+    let is_c = matches!(dialect, "c11" | "gnu11");
+    let mut command = Command::new(if is_c { "cc" } else { "c++" });
+    if !is_c {
+        command.args(["-x", "c++"]);
+    }
+    command.arg(format!("-std={dialect}")).args(["-g", "-O1"]).args(WARNINGS);
+    command.arg("-I").arg(root().join("include")).arg("-I").arg(root().join("tests/c"));
+    command
+}
+
+fn source(name: &str) -> PathBuf {
+    root().join("tests/c").join(name)
+}
+
+/// Compiles a program against the shared library.
+fn program(folder: &Path, name: &str, dialect: &str) -> PathBuf {
+    let out = folder.join(format!("{name}-{dialect}"));
+    let library = built("libhcomm_sim.so").parent().unwrap().to_owned();
+    let rpath = format!("-Wl,-rpath,{}", library.display());
+    let link = ["-x", "none", "-lhcomm_sim", "-lpthread"];
+    run(compiler(dialect).arg(source(name)).arg("-o").arg(&out).arg("-L").arg(&library).args(link).arg(rpath));
+    out
+}
+
+/// Compiles a kernel into a shared library, all `Hcomm*` undefined.
+fn kernel(folder: &Path, name: &str, dialect: &str, library: &str) {
+    run(compiler(dialect).args(["-fPIC", "-shared"]).arg(source(name)).arg("-o").arg(folder.join(library)));
+}
+
+fn operator(name: &str, library: &str, function: &str) -> String {
+    format!(
+        r#""{name}": {{"opInfo": {{"opKernelLib": "AICPUKernel", "kernelSo": "{library}", "functionName": "{function}"}}}}"#
+    )
+}
+
+/// A folder with the kernels of `tests/c`, and a description of them.
+fn kernels(test: &str) -> (PathBuf, PathBuf) {
+    let folder = folder(test);
+    kernel(&folder, "copy_kernel.c", "c11", "libcopy_kernel.so");
+    kernel(&folder, "copy_kernel.c", "c++17", "libcopy_kernel_as_cxx.so");
+    kernel(&folder, "cxx_kernel.cpp", "c++17", "libcxx_kernel.so");
+    kernel(&folder, "std_kernel.cpp", "c++17", "libstd_kernel.so");
+    let description = folder.join("good.json");
+    let operators = [
+        operator("Copy256", "libcopy_kernel.so", "copy_256"),
+        operator("Copy256AsCxx", "libcopy_kernel_as_cxx.so", "copy_256"),
+        operator("CopyLen", "libcopy_kernel.so", "copy_len"),
+        operator("CopyCxx", "libcxx_kernel.so", "copy_cxx"),
+        operator("CopyStd", "libstd_kernel.so", "copy_std"),
+        operator("Fail", "libcopy_kernel.so", "fail"),
+        operator("NoSuchFunction", "libcopy_kernel.so", "no_such_function"),
+    ];
+    std::fs::write(&description, format!("{{{}}}", operators.join(",\n"))).unwrap();
+    (folder, description)
+}
+
+fn on_qemu(command: &mut Command) -> &mut Command {
+    command.env("HCOMM_SIM_CPU", "qemu").env("HCOMM_IMAGE", built("kernels.elf"))
+}
+
+/// Whether a tool is there. Its absence fails a test under CI, and is said loudly elsewhere.
+fn has(tool: &str) -> bool {
+    let found = Command::new(tool).arg("--version").output().is_ok();
+    assert!(found || std::env::var_os("CI").is_none(), "{tool} is not installed");
+    if !found {
+        eprintln!("NOT TESTED: {tool} is not installed");
+    }
+    found
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[test]
+fn headers_are_clean_in_every_dialect_and_have_the_layouts() {
+    for dialect in ["c11", "c++17", "c++20"] {
+        run(compiler(dialect).args(["-fsyntax-only"]).arg(source("layout.c")));
+    }
+}
+
+#[test]
+fn each_header_stands_alone() {
+    let folder = folder("headers");
+    for header in [
+        "acl/acl.h",
+        "acl/acl_base.h",
+        "acl/acl_rt.h",
+        "hccl/hccl_types.h",
+        "hccl/hccl_comm.h",
+        "hccl/hccl_res.h",
+        "hccl/hcomm_primitives.h",
+        "hcomm/hcomm_res_defs.h",
+        "hcomm/hcomm_primitives.h",
+        "hcomm/hcomm_kernel.h",
+    ] {
+        let path = folder.join("include.c");
+        std::fs::write(
+            &path,
+            format!("#include \"{header}\"\n#include \"{header}\"\nint main(void) {{ return 0; }}\n"),
+        )
+        .unwrap();
+        for dialect in ["c11", "c++17"] {
+            run(compiler(dialect).arg("-fsyntax-only").arg(&path));
+        }
+    }
+}
+
+#[test]
+fn what_is_not_implemented_is_not_declared() {
+    let path = folder("absent").join("absent.c");
+    let text = "#include \"acl/acl.h\"\nint main(void) { return aclrtCreateEvent(0); }\n";
+    std::fs::write(&path, text).unwrap();
+    let output = output(compiler("c11").arg("-fsyntax-only").arg(&path));
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("aclrtCreateEvent"));
+}
+
+#[test]
+fn example_1_is_answered_as_the_document_says() {
+    let folder = folder("example_1");
+    let text = run(&mut limited(program(&folder, "example1.cpp", "c++20"), MINUTE));
+    let expected =
+        "Ascend950: 5\nHcommLocalCopyOnThread: Atlas 350 copies only in kernels, on threads of engine AICPU_TS\n";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn example_1_copies_on_a2_and_a3_and_is_refused_elsewhere() {
+    let folder = folder("example_1_products");
+    let program = program(&folder, "example1.cpp", "c++20");
+    for product in &PRODUCTS[1..] {
+        let text = run(limited(&program, MINUTE).env("HCOMM_SIM_PRODUCT", product.key));
+        let expected = match product.soc {
+            Some(_) => format!("{}: 0\n\n", product.soc_name),
+            None => format!(
+                "{}: 5\nHcclThreadAcquireWithStream: {} is not supported: none of its threads can be acquired\n",
+                product.soc_name, product.name
+            ),
+        };
+        assert_eq!(text, expected, "{}", product.key);
+    }
+}
+
+#[test]
+fn example_2_runs_on_every_supported_product_and_is_refused_elsewhere() {
+    let (folder, description) = kernels("example_2_products");
+    let program = program(&folder, "example2.c", "c11");
+    for product in &PRODUCTS {
+        let run = |command: &mut Command| run(command.env("HCOMM_SIM_PRODUCT", product.key));
+        let expected = match product.soc {
+            Some(_) => format!("{}: 0\n\n", product.soc_name),
+            None => format!(
+                "{}: 5\nHcclThreadAcquire: {} is not supported: none of its threads can be acquired\n",
+                product.soc_name, product.name
+            ),
+        };
+        assert_eq!(run(limited(&program, MINUTE).arg(&description).arg("CopyLen")), expected, "{}", product.key);
+        let qemu = run(on_qemu(limited(&program, MINUTE).arg(&description).arg("CopyLen")));
+        assert_eq!(qemu, expected, "{} in qemu", product.key);
+    }
+}
+
+#[test]
+fn example_2_copies_on_both_cpus_with_kernels_in_c_and_cxx() {
+    let (folder, description) = kernels("example_2");
+    for dialect in ["c11", "c++17"] {
+        let program = program(&folder, "example2.c", dialect);
+        for kernel in ["Copy256", "Copy256AsCxx", "CopyLen", "CopyCxx", "CopyStd"] {
+            let text = run(limited(&program, MINUTE).arg(&description).arg(kernel));
+            assert_eq!(text, "Ascend950: 0\n\n", "{dialect}, {kernel}");
+        }
+        // The standard library of C++ is not in the image.
+        for kernel in ["Copy256", "CopyLen", "CopyCxx"] {
+            let text = run(on_qemu(limited(&program, MINUTE).arg(&description).arg(kernel)));
+            assert_eq!(text, "Ascend950: 0\n\n", "{dialect}, {kernel} in qemu");
+        }
+    }
+}
+
+#[test]
+fn kernel_of_the_image_that_the_device_runs_may_be_named_as_a_file() {
+    let (folder, _) = kernels("image_as_file");
+    let program = program(&folder, "load_beside.c", "c11");
+    std::fs::copy(built("kernels.elf"), folder.join("kernels.elf")).unwrap();
+    let description = folder.join("image.json");
+    std::fs::write(&description, format!("{{{}}}", operator("CopyLen", "kernels.elf", "copy_len"))).unwrap();
+    run(on_qemu(limited(&program, MINUTE).arg(&description).args(["CopyLen", "0"])));
+    // Another file than the one that runs; ACL_ERROR_OP_LOAD_FAILED.
+    let mut other = std::fs::read(built("kernels.elf")).unwrap();
+    other.push(0);
+    std::fs::write(folder.join("kernels.elf"), other).unwrap();
+    run(on_qemu(limited(&program, MINUTE).arg(&description).args(["CopyLen", "100025"])));
+}
+
+/// Writes the operator descriptions that `misuse.c` loads.
+fn write_wrong_descriptions(folder: &Path) {
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write("empty.json", "");
+    write("not_json.json", "[Copy]\nopInfo.kernelSo=libcopy_kernel.so\n");
+    write("no_operator.json", "{}");
+    write("no_op_info.json", r#"{"Copy": {}}"#);
+    write("no_library.json", r#"{"Copy": {"opInfo": {"opKernelLib": "AICPUKernel", "functionName": "f"}}}"#);
+    write(
+        "no_function.json",
+        r#"{"Copy": {"opInfo": {"opKernelLib": "AICPUKernel", "kernelSo": "libcopy_kernel.so"}}}"#,
+    );
+    write("number.json", r#"{"Copy": {"opInfo": {"opKernelLib": "AICPUKernel", "kernelSo": 5, "functionName": "f"}}}"#);
+    let kind = operator("Copy", "libcopy_kernel.so", "copy_len").replace("AICPUKernel", "AICoreKernel");
+    write("wrong_kind.json", &format!("{{{kind}}}"));
+    write("path_as_library.json", &format!("{{{}}}", operator("Copy", "../x/libcopy_kernel.so", "copy_len")));
+    write("library_not_there.json", &format!("{{{}}}", operator("Copy", "libnot_there.so", "copy_len")));
+    write("library_no_elf.json", &format!("{{{}}}", operator("Copy", "libno_elf.so", "copy_len")));
+    write("libno_elf.so", "#!/bin/sh\n");
+    write("image.json", &format!("{{{}}}", operator("Copy", "kernels.elf", "copy_len")));
+    std::fs::copy(built("kernels.elf"), folder.join("kernels.elf")).unwrap();
+}
+
+#[test]
+fn every_misuse_is_answered() {
+    let (folder, _) = kernels("misuse");
+    write_wrong_descriptions(&folder);
+    for dialect in ["c11", "c++17"] {
+        let program = program(&folder, "misuse.c", dialect);
+        assert_eq!(run(limited(&program, MINUTE).arg(&folder)), "every misuse was answered\n");
+    }
+}
+
+#[test]
+fn first_error_of_a_device_is_kept() {
+    let (folder, description) = kernels("first_error");
+    let program = program(&folder, "first_error.c", "c11");
+    assert_eq!(run(limited(&program, MINUTE).arg(&description)), "the first error was kept\n");
+    assert_eq!(run(on_qemu(limited(&program, MINUTE).arg(&description))), "the first error was kept\n");
+}
+
+#[test]
+fn two_threads_have_a_device_each_and_memory_stays_flat() {
+    let (folder, description) = kernels("many");
+    let program = program(&folder, "many.c", "gnu11");
+    let text = run(limited(&program, 2 * MINUTE).arg(&description).arg("10000"));
+    assert_eq!(text, "10000 launches on each of 2 devices\n");
+    // Enough for the rings to have been round once by the time that the program looks at its memory first.
+    let text = run(on_qemu(limited(&program, 2 * MINUTE).arg(&description).arg("7000")));
+    assert_eq!(text, "7000 launches on each of 2 devices\n");
+}
+
+#[test]
+fn valgrind_finds_nothing() {
+    if !has("valgrind") {
+        return;
+    }
+    let (folder, description) = kernels("valgrind");
+    write_wrong_descriptions(&folder);
+    let suppressions = format!("--suppressions={}", source("valgrind.supp").display());
+    let valgrind = || {
+        let mut command = limited("valgrind", 4 * MINUTE);
+        command.args(["-q", "--error-exitcode=9", "--leak-check=full"]);
+        command.args(["--errors-for-leak-kinds=definite,possible", &suppressions]);
+        command
+    };
+    run(valgrind().arg(program(&folder, "example1.cpp", "c++20")));
+    run(valgrind().arg(program(&folder, "example2.c", "c11")).arg(&description).arg("CopyStd"));
+    run(valgrind().arg(program(&folder, "misuse.c", "c11")).arg(&folder));
+    run(valgrind().arg(program(&folder, "first_error.c", "c11")).arg(&description));
+}
+
+/// Names of a list in `docs/`.
+fn listed(name: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(root().join("docs").join(name)).unwrap();
+    let lines = text.lines().map(|line| line.split('#').next().unwrap().trim().to_owned());
+    let mut names: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+    names.sort();
+    names
+}
+
+/// Names of an object or library that `nm` lists with `options`, once for each time.
+fn symbols(options: &[&str], path: &Path) -> Vec<String> {
+    let text = run(Command::new("nm").args(options).arg("-P").arg(path));
+    let names = text.lines().filter(|line| !line.ends_with(':'));
+    let mut names: Vec<_> = names.filter_map(|line| Some(line.split([' ', '@']).next()?.to_owned())).collect();
+    names.retain(|name| !name.is_empty());
+    names.sort();
+    names
+}
+
+#[test]
+fn host_libraries_define_exactly_the_listed_names() {
+    let names = listed("abi-host.txt");
+    assert_eq!(symbols(&["-D", "--defined-only"], &built("libhcomm_sim.so")), names);
+    assert_eq!(symbols(&["-g", "--defined-only"], &built("libhcomm_sim.a")), names);
+}
+
+#[test]
+fn device_libraries_define_exactly_the_listed_names_and_need_the_platform() {
+    let (names, port) = (listed("abi.txt"), listed("abi-port.txt"));
+    let host = built("device/host/libhcomm_aicpu.a");
+    assert_eq!(symbols(&["-g", "--defined-only"], &host), names);
+    let mut needed = symbols(&["-u"], &host);
+    needed
+        .retain(|name| !["bcmp", "memcmp", "memcpy", "memmove", "memset", "_GLOBAL_OFFSET_TABLE_"].contains(&&**name));
+    assert_eq!(needed, port);
+
+    let device = built("device/aarch64-unknown-none/libhcomm_aicpu.a");
+    let mut with_memory: Vec<String> = names.clone();
+    with_memory.extend(["memcmp", "memcpy", "memmove", "memset"].map(str::to_owned));
+    with_memory.sort();
+    assert_eq!(symbols(&["-g", "--defined-only"], &device), with_memory);
+    assert_eq!(symbols(&["-u"], &device), port);
+}
+
+#[test]
+fn every_entry_point_of_kernels_is_there_on_the_host_too() {
+    let host = listed("abi-host.txt");
+    let missing: Vec<_> = listed("abi.txt").into_iter().filter(|name| !host.contains(name)).collect();
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+#[test]
+fn every_exported_name_is_declared_and_misused() {
+    let text = |path: PathBuf| std::fs::read_to_string(path).unwrap();
+    let headers = ["acl/acl_rt.h", "hccl/hccl_comm.h", "hccl/hccl_res.h", "hcomm/hcomm_primitives.h"];
+    let headers: String = headers.map(|name| text(root().join("include").join(name))).concat();
+    let misuse = text(source("misuse.c"));
+    for name in listed("abi-host.txt") {
+        assert!(headers.contains(&format!("{name}(")), "{name} is in no header");
+        assert!(misuse.contains(&format!("{name}(")), "{name} is not in misuse.c");
+    }
+}
+
+#[test]
+fn statically_linked_program_runs_native_kernels() {
+    let (folder, description) = kernels("static");
+    let out = folder.join("example2-static");
+    let mut command = compiler("c11");
+    command.arg(source("example2.c")).arg("-o").arg(&out).arg("-rdynamic").arg(built("libhcomm_sim.a"));
+    run(command.args(["-lgcc_s", "-lpthread", "-lm", "-ldl"]));
+    assert_eq!(run(limited(&out, MINUTE).arg(&description).arg("CopyLen")), "Ascend950: 0\n\n");
+}
+
+#[test]
+fn installed_library_is_found_by_pkg_config_and_cmake() {
+    let (folder, description) = kernels("install");
+    let prefix = folder.join("prefix");
+    let libraries = built("libhcomm_sim.so").parent().unwrap().to_owned();
+    run(Command::new(root().join("scripts/install.sh")).arg(libraries).arg(&prefix));
+    // A program that knows nothing of the repository.
+    let outside = folder.join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    for name in ["example2.c", "copy_params.h", "check.h"] {
+        std::fs::copy(source(name), outside.join(name)).unwrap();
+    }
+    if has("pkg-config") {
+        let build =
+            "cc -std=c11 -Wall -Wextra -Werror example2.c -o with_pkg_config $(pkg-config --cflags --libs hcomm-sim)";
+        let mut shell = Command::new("sh");
+        shell.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")).current_dir(&outside);
+        run(shell.args(["-ec", build]));
+        let text = run(limited(outside.join("with_pkg_config"), MINUTE).arg(&description).arg("CopyLen"));
+        assert_eq!(text, "Ascend950: 0\n\n");
+    }
+    if has("cmake") {
+        let lists = "cmake_minimum_required(VERSION 3.16)\nproject(outside C)\nfind_package(hcomm-sim 0.1 REQUIRED CONFIG)\n\
+            add_executable(with_cmake example2.c)\ntarget_link_libraries(with_cmake PRIVATE hcomm_sim::hcomm_sim)\n\
+            add_executable(with_cmake_static example2.c)\n\
+            target_link_libraries(with_cmake_static PRIVATE hcomm_sim::hcomm_sim_static)\n";
+        std::fs::write(outside.join("CMakeLists.txt"), lists).unwrap();
+        let prefix = format!("-DCMAKE_PREFIX_PATH={}", prefix.display());
+        run(Command::new("cmake").args(["-S", ".", "-B", "build", &prefix]).current_dir(&outside));
+        run(Command::new("cmake").args(["--build", "build"]).current_dir(&outside));
+        for name in ["with_cmake", "with_cmake_static"] {
+            let text = run(limited(outside.join("build").join(name), MINUTE).arg(&description).arg("CopyLen"));
+            assert_eq!(text, "Ascend950: 0\n\n", "{name}");
+        }
+    }
+}
