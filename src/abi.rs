@@ -1,6 +1,6 @@
 //! C entry points. Exported with feature `c-abi`, callable from Rust without it.
 
-use core::ffi::{c_char, c_void};
+use core::ffi::{CStr, c_char, c_void};
 
 use crate::error::Error;
 use crate::fmt::warn;
@@ -9,10 +9,11 @@ use crate::queue::Short;
 use crate::reduce::Elements;
 use crate::spec::DeviceAddr;
 use crate::spec::code::HCCL_SUCCESS;
+use crate::spec::comm::COMM_NAME_LEN;
 use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::thread::ThreadHandle;
 use crate::thread::Thread;
-use crate::{batch, copy, notify, reduce, timeout};
+use crate::{batch, comm, copy, notify, reduce, timeout};
 
 /// Queues a copy of `len` bytes of device memory from `src` to `dst` on the queue of `thread` and returns; the copy itself
 /// runs later. Source: interface document, `HcommLocalCopyOnThread`.
@@ -146,6 +147,50 @@ pub extern "C" fn HcommBatchModeStart(batch_tag: *const c_char) -> i32 {
 pub extern "C" fn HcommBatchModeEnd(batch_tag: *const c_char) -> i32 {
     let _ = batch_tag;
     answer("HcommBatchModeEnd", batch::end())
+}
+
+/// Locks the communicator called `comm_id` until [`HcommReleaseComm`] or the end of the kernel. Source: device-side
+/// interface, `HcommAcquireComm`.
+///
+/// # Errors
+/// 0, or in this order: 2 `comm_id` null or the name of no communicator, 20 locked, also by the caller; 7 outside a kernel.
+///
+/// # Safety
+/// `comm_id` is null, or bytes can be read there up to a zero byte.
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn HcommAcquireComm(comm_id: *const c_char) -> i32 {
+    // SAFETY: passed on.
+    answer("HcommAcquireComm", unsafe { name(comm_id) }.and_then(comm::acquire))
+}
+
+/// Unlocks the communicator called `comm_id`. Source: device-side interface, `HcommReleaseComm`.
+///
+/// # Errors
+/// 0, or in this order: 2 `comm_id` null or the name of no communicator, 6 not locked by this kernel; 7 outside a kernel.
+///
+/// # Safety
+/// As for [`HcommAcquireComm`].
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn HcommReleaseComm(comm_id: *const c_char) -> i32 {
+    // SAFETY: passed on.
+    answer("HcommReleaseComm", unsafe { name(comm_id) }.and_then(comm::release))
+}
+
+/// # Safety
+/// As for [`HcommAcquireComm`].
+unsafe fn name<'n>(comm_id: *const c_char) -> Result<&'n CStr, Error> {
+    if comm_id.is_null() {
+        return Err(Error::UnknownComm);
+    }
+    let bytes = comm_id.cast::<u8>();
+    // By hand: `strlen` is not there on bare metal.
+    // SAFETY: not null, so the caller owes bytes up to a zero byte, and none behind it is read.
+    let len = (0..COMM_NAME_LEN).find(|index| unsafe { bytes.add(*index).read() } == 0).ok_or(Error::UnknownComm)?;
+    // SAFETY: `len` bytes and a zero byte have just been read.
+    let name = unsafe { core::slice::from_raw_parts(bytes, len + 1) };
+    CStr::from_bytes_with_nul(name).map_err(|_| Error::UnknownComm)
 }
 
 /// Waits until the device has taken every task queued on `thread`, for as long as a call may wait for room. Source:

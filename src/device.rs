@@ -3,10 +3,10 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::batch::Batch;
+use crate::comm::Comms;
 use crate::fmt::warn;
 use crate::queue::QueueSlot;
 use crate::spec::DeviceAddr;
-use crate::spec::code::{HCCL_E_INTERNAL, HCCL_SUCCESS};
 use crate::spec::soc::Soc;
 #[cfg(not(loom))]
 pub(crate) use crate::spec::thread::MAX_THREADS as MAX_QUEUES;
@@ -29,6 +29,7 @@ pub struct Device {
     /// Device type of the SoC, or 0 for an Ascend950: a new device is all zero.
     soc: AtomicU32,
     ids: IdAllocator,
+    comms: Comms,
 }
 
 impl Device {
@@ -41,6 +42,7 @@ impl Device {
                 table_len: AtomicU64::new(0),
                 soc: AtomicU32::new(0),
                 ids: IdAllocator::new(),
+                comms: Comms::new(),
             }
         }
     }
@@ -57,6 +59,19 @@ impl Device {
         assert!(slots <= MAX_QUEUES, "{slots} thread slots, at most {MAX_QUEUES}");
         self.table_base.store(base.0, Ordering::Relaxed);
         self.table_len.store(slots as u64 * DESCRIPTOR_SIZE, Ordering::Release);
+    }
+
+    /// Tells where the table of communicators is. Called once, before the first launch.
+    ///
+    /// # Safety
+    /// From now on [`MAX_COMMS`](crate::spec::comm::MAX_COMMS) entries from `base` on (8-byte aligned) stay readable for as
+    /// long as a kernel runs on this device.
+    pub unsafe fn set_comm_table(&self, base: DeviceAddr) {
+        self.comms.set_table(base);
+    }
+
+    pub(crate) fn comms(&self) -> &Comms {
+        &self.comms
     }
 
     /// Tells which chip's descriptors to queue; Ascend950 unless this is called. Once, before the first launch.
@@ -141,14 +156,6 @@ pub struct LaunchEnd {
     pub batch_left_open: bool,
 }
 
-impl LaunchEnd {
-    /// What the launch answers for a kernel that returned `code`: that, or `HCCL_E_INTERNAL` for one that says all is well
-    /// and whose tasks were dropped.
-    pub fn answer(self, code: u32) -> u32 {
-        if self.batch_left_open && code == HCCL_SUCCESS as u32 { HCCL_E_INTERNAL as u32 } else { code }
-    }
-}
-
 impl<'d> Core<'d> {
     const_fn! {
         /// A core with the default time-outs and no batch.
@@ -192,6 +199,7 @@ impl<'d> Core<'d> {
     pub fn finish_launch(&self) -> LaunchEnd {
         self.set_sq_full_timeout_us(SQ_FULL_TIMEOUT_US);
         self.set_notify_wait_timeout_s(NOTIFY_WAIT_TIMEOUT_S);
+        self.device.comms.release_all(self);
         let batch_left_open = self.batch.discard(self.device);
         if batch_left_open {
             warn!("the kernel has left its batch open: what it had staged is dropped");

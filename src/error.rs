@@ -122,6 +122,15 @@ pub enum Error {
         /// Largest that the descriptor of this SoC takes.
         limit: u32,
     },
+    /// No communicator of the device has the name.
+    #[error("no communicator has this name")]
+    UnknownComm,
+    /// A kernel has locked the communicator, perhaps the caller itself.
+    #[error("the communicator is locked")]
+    CommLocked,
+    /// The caller has not locked the communicator.
+    #[error("the communicator is not locked by this kernel")]
+    CommNotLocked,
     /// A time in seconds that is negative, not a number, or 2^32 and more.
     #[error("time-out of {0} s is not within 0..2^32")]
     BadTimeout(f32),
@@ -150,7 +159,9 @@ impl Error {
     pub const fn code(&self) -> i32 {
         match self {
             Self::NullDst | Self::NullSrc | Self::NullThread | Self::BadParams(ParamsError::Null) => code::HCCL_E_PTR,
-            Self::BadNotifyIndex { .. } => code::HCCL_E_PTR,
+            Self::BadNotifyIndex { .. } | Self::UnknownComm => code::HCCL_E_PTR,
+            Self::CommLocked => code::HCCL_E_AGAIN,
+            Self::CommNotLocked => code::HCCL_E_NOT_FOUND,
             Self::ReduceNotSupported { .. } => code::HCCL_E_NOT_SUPPORT,
             Self::BadHandle(_) | Self::WrongEngine { .. } => code::HCCL_E_NOT_FOUND,
             Self::NoCore => code::HCCL_E_UNAVAIL,

@@ -12,6 +12,7 @@
 //! | [`Thread`] | handle to queue; the operations |
 //! | [`copy`] | the split into chunks |
 //! | [`batch`] | one doorbell a queue for many calls |
+//! | [`comm`] | locks of communicators |
 //! | [`timeout`] | limits of waits |
 //! | [`abi`] | C entry points |
 //!
@@ -21,6 +22,7 @@
 
 pub mod abi;
 pub mod batch;
+pub mod comm;
 pub mod copy;
 mod device;
 mod encode;

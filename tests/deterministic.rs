@@ -31,7 +31,7 @@ fn two_kernels(seed: u64) -> String {
         let list: Vec<_> = (0..20).map(copy).collect();
         let entries = rig.buffer(list.as_bytes());
         let params = CopyListParams { header: CopyListParams::HEADER, list: entries.addr(), count: 20, batch: 0 };
-        stream.launch(&kernel, &params).unwrap();
+        stream.launch_and_drain(&kernel, &params).unwrap();
         lists.push(entries);
     }
     rig.stream.synchronize().unwrap();
@@ -207,7 +207,7 @@ fn several_host_threads_may_share_a_device() {
                 let list: Vec<_> = (0..25).map(copy).collect();
                 let entries = rig.buffer(list.as_bytes());
                 let (header, list) = (CopyListParams::HEADER, entries.addr());
-                stream.launch(kernel, &CopyListParams { header, list, count: 25, batch: 0 }).unwrap();
+                stream.launch_and_drain(kernel, &CopyListParams { header, list, count: 25, batch: 0 }).unwrap();
                 stream.synchronize().unwrap();
             });
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hcomm_aicpu::spec::params::KernelParams;
-use hcomm_kernel::{CopyListParams, LocalCopyParams};
+use hcomm_kernel::{Control, CopyListParams, LocalCopyParams};
 use host_stub::loader::find;
 use host_stub::{Cpu, Device, DeviceOptions, Fault, FaultPlan, FaultRule, Kernel};
 use rig::{CPUS, Rig, at, pattern};
@@ -27,12 +27,13 @@ fn case_56_each_launch_owns_its_parameters() {
             ccl_buf: at(&dst, 0),
             ccl_buf_size: 100,
             len: 0,
+            control: Control::NONE,
         };
         // One struct for all, changed while the launches before wait: lengths 1, 2, 3, ..., one behind the other.
         let mut end = 0;
         for len in 1..=10 {
             (params.user_in, params.ccl_buf, params.len) = (at(&src, end), at(&dst, end), len);
-            rig.stream.launch(&kernel, &params).unwrap();
+            rig.stream.launch_and_drain(&kernel, &params).unwrap();
             end += len as usize;
         }
         rig.stream.synchronize().unwrap();
@@ -58,12 +59,12 @@ fn case_59_empty_kernel_proves_that_it_ran_and_a_missing_one_is_no_kernel_that_f
     let rig = Rig::new(Cpu::Qemu);
     // Nothing to copy: the processor has counted its instructions.
     let params = CopyListParams { header: CopyListParams::HEADER, list: at_zero(), count: 0, batch: 0 };
-    let stats = rig.stream.launch(&rig.device.load_kernel("copy_list").unwrap(), &params).unwrap();
+    let stats = rig.stream.launch_and_drain(&rig.device.load_kernel("copy_list").unwrap(), &params).unwrap();
     rig.stream.synchronize().unwrap();
     assert!(stats.instructions() > 0 && stats.tasks() == 0, "{stats:?}");
 
-    let missing = rig.device.load_kernel("empty").map(|_| ()).unwrap_err().to_string();
-    assert!(missing.starts_with("no kernel empty: there are "), "{missing}");
+    let missing = rig.device.load_kernel("nothing").map(|_| ()).unwrap_err().to_string();
+    assert!(missing.starts_with("no kernel nothing: there are "), "{missing}");
     let on_the_wrong_cpu = rig.stream.launch_bytes(&Kernel::native("empty", empty), &[]).unwrap_err().to_string();
     assert!(on_the_wrong_cpu.contains("kernel empty is not for the cpu of this device"), "{on_the_wrong_cpu}");
 }
@@ -107,9 +108,10 @@ fn case_61_two_devices_run_different_builds_of_one_name() {
             ccl_buf: at(&buffer, 8),
             ccl_buf_size: 8,
             len: 8,
+            control: Control::NONE,
         };
         let stream = host_stub::Stream::new(device);
-        stream.launch(&device.load_kernel(has).unwrap(), &params).unwrap();
+        stream.launch_and_drain(&device.load_kernel(has).unwrap(), &params).unwrap();
         stream.synchronize().unwrap();
         let mut out = [0; 16];
         device.copy_out(buffer.addr(), &mut out).unwrap();
@@ -138,10 +140,11 @@ fn case_61_ten_thousand_launches_leave_memory_flat() {
             ccl_buf: at(&buffer, 16),
             ccl_buf_size: 16,
             len: 16,
+            control: Control::NONE,
         };
         let run = |count| {
             for _ in 0..count {
-                rig.stream.launch(&kernel, &params).unwrap();
+                rig.stream.launch_and_drain(&kernel, &params).unwrap();
                 rig.stream.synchronize().unwrap();
             }
         };

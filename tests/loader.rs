@@ -118,15 +118,23 @@ fn case_63_wrong_machine_class_or_abi_is_refused_with_both_names() {
 
 fn params() -> LocalCopyParams {
     let (header, addr) = (LocalCopyParams::HEADER, hcomm_aicpu::spec::DeviceAddr(0));
-    LocalCopyParams { header, thread: 0, user_in: addr, ccl_buf: addr, ccl_buf_size: 0, len: 0 }
+    LocalCopyParams {
+        header,
+        thread: 0,
+        user_in: addr,
+        ccl_buf: addr,
+        ccl_buf_size: 0,
+        len: 0,
+        control: hcomm_kernel::Control::NONE,
+    }
 }
 
 #[test]
 fn case_55_parameters_of_the_wrong_size_or_version_are_refused_by_host_and_kernel() {
     let good = LocalCopyParams::HEADER;
     let heads = [
-        (ParamsHeader { version: 2, ..good }, "kernel parameters have version 2, not 1"),
-        (ParamsHeader { size: 48, ..good }, "kernel parameters have 48 bytes, not 56"),
+        (ParamsHeader { version: 1, ..good }, "kernel parameters have version 1, not 2"),
+        (ParamsHeader { size: 48, ..good }, "kernel parameters have 48 bytes, not 72"),
         (ParamsHeader { magic: 1, ..good }, "kernel parameters have magic 0x00000001, not 0x5950434c"),
     ];
     for cpu in CPUS {
@@ -134,7 +142,7 @@ fn case_55_parameters_of_the_wrong_size_or_version_are_refused_by_host_and_kerne
         let kernel = rig.device.load_kernel("local_copy").unwrap();
         for (header, text) in heads {
             let params = LocalCopyParams { header, ..params() };
-            let error = rig.stream.launch(&kernel, &params).unwrap_err();
+            let error = rig.stream.launch_and_drain(&kernel, &params).unwrap_err();
             assert!(matches!(error, Error::BadParams(_)) && error.to_string() == text, "{error}");
             // The kernel's own answer, to bytes that no type vouches for.
             rig.stream.launch_bytes(&kernel, params.as_bytes()).unwrap();
@@ -143,7 +151,7 @@ fn case_55_parameters_of_the_wrong_size_or_version_are_refused_by_host_and_kerne
         }
         // Those of another kernel, and none.
         let others = MisbehaveParams { header: MisbehaveParams::HEADER, kind: Misbehaviour(9) };
-        rig.stream.launch(&kernel, &others).unwrap();
+        rig.stream.launch_and_drain(&kernel, &others).unwrap();
         let error = rig.stream.synchronize().unwrap_err().to_string();
         assert!(error.ends_with("returned 1 (HCCL_E_PARA)"), "{error}");
         rig.stream.launch_bytes(&kernel, &[]).unwrap();

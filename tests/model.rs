@@ -307,7 +307,7 @@ fn check(case: &Case) -> TestCaseResult {
         let stream = Stream::new(&rig.device);
         let (header, count) = (ModelParams::HEADER, plan.entries.len() as u64);
         // Refused if the first kernel has brought the device down already.
-        let stats = stream.launch(&kernel, &ModelParams { header, entries: entries.addr(), count });
+        let stats = stream.launch_and_drain(&kernel, &ModelParams { header, entries: entries.addr(), count });
         runs.push((plan, entries, stream, stats.ok()));
     }
     let failed = runs.iter().filter(|(_, _, stream, _)| stream.synchronize().is_err()).count();

@@ -33,7 +33,7 @@ fn two_cores(options: DeviceOptions, depth: u32, count: usize, batch: [bool; 2])
     for which in 0..2 {
         let (header, list) = (CopyListParams::HEADER, entries[which].addr());
         let params = CopyListParams { header, list, count: count as u64, batch: batch[which].into() };
-        streams[which].launch(&kernel, &params).unwrap();
+        streams[which].launch_and_drain(&kernel, &params).unwrap();
     }
     streams.iter().for_each(|stream| stream.synchronize().unwrap());
 

@@ -26,7 +26,7 @@ fn launch(rig: &Rig, list: &[ListedCopy]) -> DeviceBuffer {
     let entries = rig.buffer(list.as_bytes());
     let (header, count) = (CopyListParams::HEADER, list.len() as u64);
     let params = CopyListParams { header, list: entries.addr(), count, batch: 0 };
-    rig.stream.launch(&rig.device.load_kernel("copy_list").unwrap(), &params).unwrap();
+    rig.stream.launch_and_drain(&rig.device.load_kernel("copy_list").unwrap(), &params).unwrap();
     entries
 }
 

@@ -68,7 +68,7 @@ fn copies(device: &Device, stream: &Stream, thread: u64, count: u64) -> Result<(
     let (header, src) = (BenchOpsParams::HEADER, buffer.addr());
     let dst = hcomm_aicpu::spec::DeviceAddr(src.0 + 64);
     let params = BenchOpsParams { header, thread, peer: thread, op: BenchOp::COPY, dst, src, len: 64, count, batch: 0 };
-    stream.launch(&device.load_kernel("bench_ops")?, &params)?;
+    stream.launch_and_drain(&device.load_kernel("bench_ops")?, &params)?;
     stream.synchronize()
 }
 

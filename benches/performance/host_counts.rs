@@ -26,7 +26,7 @@ pub fn run_watched() -> Result<bool, Error> {
     let (header, src) = (BenchOpsParams::HEADER, buffer.addr());
     let dst = DeviceAddr(src.0 + 64);
     let params = BenchOpsParams { header, thread, peer: thread, op: BenchOp::COPY, dst, src, len: 64, count, batch: 0 };
-    stream.launch(&device.load_kernel("bench_ops")?, &params)?;
+    stream.launch_and_drain(&device.load_kernel("bench_ops")?, &params)?;
     stream.synchronize()?;
     Ok(true)
 }

@@ -16,7 +16,7 @@ fn options(cpu: Cpu) -> DeviceOptions {
 }
 
 fn launch(stream: &Stream, kernel: &Kernel) -> Result<(), Error> {
-    stream.launch(kernel, &EmptyParams { header: EmptyParams::HEADER })?;
+    stream.launch_and_drain(kernel, &EmptyParams { header: EmptyParams::HEADER })?;
     stream.synchronize()
 }
 

@@ -1,14 +1,18 @@
 //! Communicator of one rank: its buffer and its threads.
 #![forbid(unsafe_code)]
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hcomm_aicpu::spec::DeviceAddr;
-use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
+use hcomm_aicpu::spec::thread::{Engine, MAX_THREADS, ThreadHandle};
 
 use crate::buffer::DeviceBuffer;
 use crate::device::Device;
 use crate::error::Error;
+use crate::launch::Stream;
+use crate::product::Acquire;
+use crate::sim::Op;
 use crate::thread::{self, QueueStatistics, ThreadConfig, ThreadInfo};
 
 /// Environment variable with half the size of the cclBuf, in MiB.
@@ -17,6 +21,9 @@ pub const BUFFSIZE_VAR: &str = "HCCL_BUFFSIZE";
 const BUFFSIZE_DEFAULT_MB: u64 = 200;
 /// Its largest value: the buffer is as large as the largest HBM.
 pub const BUFFSIZE_MAX_MB: u64 = hcomm_aicpu::spec::map::HBM_MAX >> 21;
+
+/// Most notifies of all threads of a communicator.
+pub const MAX_NOTIFIES_OF_COMM: u64 = 65_536;
 
 /// How a communicator is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,9 +35,31 @@ pub struct CommOptions {
 /// A communicator. Its threads and its buffer are freed on drop; wait for the streams that use them before.
 pub struct Comm {
     device: Device,
+    /// Place in the device's table of communicators.
+    slot: usize,
+    name: String,
     ccl_buffer_size: u64,
     ccl_buffer: Mutex<Option<DeviceBuffer>>,
-    threads: Mutex<Vec<ThreadHandle>>,
+    threads: Mutex<Threads>,
+}
+
+/// Threads of a communicator.
+#[derive(Debug, Default)]
+struct Threads {
+    all: Vec<ThreadHandle>,
+    /// The thread of each stream of the host, and its notifies.
+    of_streams: HashMap<u32, (ThreadHandle, u32)>,
+    /// Notifies of all of them.
+    notifies: u64,
+}
+
+impl Threads {
+    /// # Errors
+    /// [`Error::NoNotifies`] if there would be more than [`MAX_NOTIFIES_OF_COMM`].
+    fn check_room(&self, wanted: u64) -> Result<(), Error> {
+        let (free, max) = (MAX_NOTIFIES_OF_COMM - self.notifies, MAX_NOTIFIES_OF_COMM);
+        if wanted > free { Err(Error::NoNotifies { wanted, free, max }) } else { Ok(()) }
+    }
 }
 
 impl Comm {
@@ -55,12 +84,20 @@ impl Comm {
                 Some(value) => buffsize(&value.to_string_lossy())?,
             },
         };
+        let (slot, name) = lock(&device.0.comms).add(&device.0.shared.memory)?;
         Ok(Self {
             device: device.clone(),
+            slot,
+            name,
             ccl_buffer_size,
             ccl_buffer: Mutex::new(None),
-            threads: Mutex::new(Vec::new()),
+            threads: Mutex::default(),
         })
+    }
+
+    /// Its name, unique in its device (`HcclGetCommName`): what a kernel locks it by.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Address and size of the cclBuf, which is allocated by the first call.
@@ -89,14 +126,115 @@ impl Comm {
     /// # Errors
     /// An engine that is not supported, a count, depth or number of notifies out of range, no room, a failed device.
     pub fn acquire_threads_with(&self, config: &ThreadConfig) -> Result<Vec<ThreadHandle>, Error> {
+        let mut threads = self.threads();
+        let notifies = u64::from(config.count) * u64::from(config.notify_count);
+        // What is wrong with the numbers themselves comes first.
+        if config.notify_count <= thread::MAX_NOTIFIES && config.count as usize <= MAX_THREADS {
+            threads.check_room(notifies)?;
+        }
         let handles = thread::acquire(&self.device.0, config)?;
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner).extend(&handles);
+        threads.all.extend(&handles);
+        threads.notifies += notifies;
         Ok(handles)
+    }
+
+    /// The thread of engine CPU_TS that stands for `stream`, with at least `notify_count` notifies
+    /// (`HcclThreadAcquireWithStream`). Called again, it gives the same one, unless that has too few notifies.
+    ///
+    /// It is for notifies; a copy on it is refused on an Atlas 350.
+    ///
+    /// # Errors
+    /// As [`acquire_threads_with`](Self::acquire_threads_with), and a stream of another device.
+    pub fn acquire_thread_with_stream(&self, stream: &Stream, notify_count: u32) -> Result<ThreadHandle, Error> {
+        let (device, other) = (self.device.slot(), stream.device().slot());
+        if device != other {
+            return Err(Error::OtherDevice { device, other });
+        }
+        let mut threads = self.threads();
+        match threads.of_streams.get(&stream.id()) {
+            Some((handle, count)) if *count >= notify_count => return Ok(*handle),
+            _ => {}
+        }
+        if notify_count <= thread::MAX_NOTIFIES {
+            threads.check_room(notify_count.into())?;
+        }
+        let handle = thread::acquire_with_stream(&self.device.0, stream.id(), notify_count)?;
+        threads.all.push(handle);
+        threads.of_streams.insert(stream.id(), (handle, notify_count));
+        threads.notifies += u64::from(notify_count);
+        Ok(handle)
+    }
+
+    /// The handle by which `engine` knows the thread (`HcclThreadExportToCommEngine`): the same number, because a handle means
+    /// the same thing on both sides here.
+    ///
+    /// # Errors
+    /// The handle is not that of a live thread, or the engine is not CPU(_TS) or AICPU(_TS).
+    pub fn export_thread(&self, thread: ThreadHandle, engine: Engine) -> Result<ThreadHandle, Error> {
+        self.device.options().product.engine_for(Acquire::Threads, engine)?;
+        if !thread::is_live(&self.device.0, thread) {
+            return Err(Error::BadThread { handle: thread.0, engine: None });
+        }
+        Ok(thread)
+    }
+
+    /// Id of notify `index` of a thread.
+    ///
+    /// # Errors
+    /// The handle is not that of a live thread, or the thread has no such notify.
+    pub fn notify_id(&self, thread: ThreadHandle, index: u32) -> Result<u32, Error> {
+        thread::notify(&self.device.0, thread, index)
+    }
+
+    /// Records notify `index` of thread `to` behind the operations of `stream`: the host's
+    /// `HcommThreadNotifyRecordOnThread`, called with the thread `cpu_thread` of that stream.
+    ///
+    /// # Errors
+    /// `cpu_thread` is not the thread of `stream`, or as [`notify_id`](Self::notify_id); a failed device.
+    pub fn notify_record(
+        &self,
+        stream: &Stream,
+        cpu_thread: ThreadHandle,
+        to: ThreadHandle,
+        index: u32,
+    ) -> Result<(), Error> {
+        self.check_stream(stream, cpu_thread)?;
+        stream.submit(Op::NotifyRecord { id: self.notify_id(to, index)? })
+    }
+
+    /// Lets the operations of `stream` that come later wait for notify `index` of its thread `cpu_thread`, for up to
+    /// `timeout_s` seconds (0 = for ever): the host's `HcommThreadNotifyWaitOnThread`.
+    ///
+    /// # Errors
+    /// As [`notify_record`](Self::notify_record).
+    pub fn notify_wait(
+        &self,
+        stream: &Stream,
+        cpu_thread: ThreadHandle,
+        index: u32,
+        timeout_s: u32,
+    ) -> Result<(), Error> {
+        self.check_stream(stream, cpu_thread)?;
+        stream.submit(Op::NotifyWait { id: self.notify_id(cpu_thread, index)?, timeout_s })
+    }
+
+    fn check_stream(&self, stream: &Stream, cpu_thread: ThreadHandle) -> Result<(), Error> {
+        let other = thread::host_stream_id(&self.device.0, cpu_thread)?;
+        let stream_id = stream.id();
+        if stream_id == other { Ok(()) } else { Err(Error::OtherStream { stream_id, other }) }
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Threads> {
+        lock(&self.threads)
     }
 
     /// Gives threads of this communicator back before it is dropped.
     pub(crate) fn release_threads(&self, released: &[ThreadHandle]) {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner).retain(|thread| !released.contains(thread));
+        let mut threads = self.threads();
+        threads.all.retain(|thread| !released.contains(thread));
+        threads.of_streams.retain(|_, (thread, _)| !released.contains(thread));
+        let notifies: usize = released.iter().filter_map(|thread| thread::notify_count(&self.device.0, *thread)).sum();
+        threads.notifies -= notifies as u64;
         thread::release(&self.device.0, released);
     }
 
@@ -111,7 +249,7 @@ impl Comm {
     /// # Errors
     /// [`Error::SchedulerGone`].
     pub fn suspend(&self) -> Result<(), Error> {
-        thread::suspend(&self.device.0, &self.threads.lock().unwrap_or_else(PoisonError::into_inner))
+        thread::suspend(&self.device.0, &self.threads().all)
     }
 
     /// Lets the queues start anew, empty: the next task goes to slot 0. Waits until no kernel runs, because one that was
@@ -121,7 +259,7 @@ impl Comm {
     /// [`Error::Resume`]: a kernel still runs; the queues stay suspended until it ends.
     pub fn resume(&self) -> Result<(), Error> {
         self.device.0.check_alive()?;
-        thread::resume(&self.device.0, &self.threads.lock().unwrap_or_else(PoisonError::into_inner))
+        thread::resume(&self.device.0, &self.threads().all)
     }
 
     /// Counts of a thread's queue, `None` if the handle is not that of a live thread.
@@ -132,11 +270,16 @@ impl Comm {
 
 impl Drop for Comm {
     fn drop(&mut self) {
-        let threads = std::mem::take(self.threads.get_mut().unwrap_or_else(PoisonError::into_inner));
+        lock(&self.device.0.comms).remove(&self.device.0.shared.memory, self.slot);
+        let threads = std::mem::take(&mut self.threads().all);
         if !threads.is_empty() {
             thread::release(&self.device.0, &threads);
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Bytes of the whole cclBuf for a value of `HCCL_BUFFSIZE`.

@@ -9,14 +9,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::comm::{COMM_ENTRY_SIZE, MAX_COMMS};
 use hcomm_aicpu::spec::queue::DEFAULT_DEPTH;
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
 
-use crate::backend::KernelEntry;
 use crate::backend::native::{self, NativeCpu};
 use crate::backend::qemu::QemuCpu;
+use crate::backend::{KernelEntry, Tables};
 use crate::buffer::DeviceBuffer;
+use crate::comm_table::CommTable;
 use crate::error::Error;
 use crate::launch::{Kernel, native_kernel};
 use crate::loader::Image;
@@ -69,6 +71,9 @@ pub struct DeviceOptions {
     pub queue_depth: u32,
     /// How long a kernel may take. Above the 1856 s that a kernel waits for room in a full queue.
     pub launch_timeout: Duration,
+    /// What a kernel forgets is an error when the host synchronises: work that no notify orders before the end of the
+    /// stream, notifies that are left set, a batch that is left open. Otherwise it is a warning in the log.
+    pub strict: bool,
     /// QEMU only: the processor counts instructions exactly ([`LaunchStats::instructions`](crate::LaunchStats)), its cores
     /// take turns on one thread of the host, and it is several times slower. Otherwise the count is worth nothing.
     pub icount: bool,
@@ -98,6 +103,7 @@ impl Default for DeviceOptions {
             image: None,
             queue_depth: DEFAULT_DEPTH,
             launch_timeout: Duration::from_secs(1900),
+            strict: true,
             icount: false,
             task_timeout: Conduct::default().task_timeout,
             overlap_is_warning: false,
@@ -137,6 +143,7 @@ pub(crate) struct Inner {
     pub(crate) shared: Arc<Shared<SharedMemory>>,
     pub(crate) options: DeviceOptions,
     pub(crate) threads: Mutex<ThreadTable>,
+    pub(crate) comms: Mutex<CommTable>,
     scheduler: OnceLock<JoinHandle<()>>,
     image: Option<Arc<Image>>,
     next_stream_id: AtomicU32,
@@ -225,12 +232,15 @@ impl Device {
         let memory = Arc::new(SharedMemory::new(options.hbm_size)?);
         let mut alloc = Allocator::new(memory.hbm_base(), memory.hbm_size());
         let table = DeviceAddr(alloc.allocate(MAX_THREADS as u64 * DESCRIPTOR_SIZE, Kind::ThreadTable)?);
+        let comm_table = DeviceAddr(alloc.allocate(MAX_COMMS as u64 * COMM_ENTRY_SIZE, Kind::CommTable)?);
+        let tables = Tables { threads: table, comms: comm_table };
         let shared = Arc::new(Shared {
             memory: Arc::clone(&memory),
             alloc: Mutex::new(alloc),
             inbox: Arc::new(baton.clone().map_or_else(Inbox::default, Inbox::with_baton)),
             queues: QueueTable::new(MAX_QUEUES),
             counters: DeviceCounters::default(),
+            strict: options.strict,
             failed: FirstError::default(),
             recorder: match &baton {
                 Some(baton) => Recorder::new(Clock::Virtual(Arc::clone(baton)), MAX_QUEUES),
@@ -242,8 +252,8 @@ impl Device {
         // A product that is not supported refuses its threads: no task of any format is ever queued on it.
         let soc = options.product.soc.unwrap_or(Soc::Ascend950);
         let cpu: Box<dyn crate::backend::Cpu> = match &image {
-            Some(image) => Box::new(QemuCpu::start(&memory, image, table, soc, options.icount)?),
-            None => Box::new(NativeCpu::new(&shared, table, soc)),
+            Some(image) => Box::new(QemuCpu::start(&memory, image, tables, soc, options.icount)?),
+            None => Box::new(NativeCpu::new(&shared, tables, soc)),
         };
         let conduct = Conduct {
             faults: options.faults.clone(),
@@ -269,6 +279,7 @@ impl Device {
             shared,
             options,
             threads: Mutex::new(ThreadTable::new(table)),
+            comms: Mutex::new(CommTable::new(comm_table)),
             scheduler: OnceLock::from(thread),
             image,
             next_stream_id: AtomicU32::new(1),

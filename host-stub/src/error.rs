@@ -85,6 +85,9 @@ pub enum Error {
     /// The product does not do that.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// Every entry of the table of communicators is in use.
+    #[error("{0} communicators: no more fit on a device")]
+    NoComms(usize),
     /// Every slot of the thread table is in use.
     #[error("{wanted} threads: only {free} of {max} are free", max = hcomm_aicpu::spec::thread::MAX_THREADS)]
     NoThreads {
@@ -92,6 +95,48 @@ pub enum Error {
         wanted: u32,
         /// There are.
         free: u32,
+    },
+    /// Notifies of a communicator or of the device have run out.
+    #[error("{wanted} notifies: only {free} of {max} are free")]
+    NoNotifies {
+        /// Asked for.
+        wanted: u64,
+        /// There are.
+        free: u64,
+        /// All there can be.
+        max: u64,
+    },
+    /// A handle that is not that of a live thread, or of one of another engine than is needed.
+    #[error("thread handle {handle:#x} names no live thread{}", engine_text(*.engine))]
+    BadThread {
+        /// The handle.
+        handle: u64,
+        /// Engine that it would have to be of.
+        engine: Option<i32>,
+    },
+    /// A thread has no such notify.
+    #[error("notify index {index}: the thread has {count}")]
+    BadNotifyIndex {
+        /// Index.
+        index: u32,
+        /// Notifies of the thread.
+        count: u32,
+    },
+    /// A notify was used on a stream of another device.
+    #[error("a notify of the device in slot {device} on a stream of the one in slot {other}")]
+    OtherDevice {
+        /// Slot of the notify's device.
+        device: usize,
+        /// Slot of the stream's device.
+        other: usize,
+    },
+    /// A control pair was used on a stream that it does not belong to.
+    #[error("stream {stream_id}: belongs to stream {other}")]
+    OtherStream {
+        /// Stream that was used.
+        stream_id: u32,
+        /// Stream that it belongs to.
+        other: u32,
     },
     /// A fault that a kernel on a thread of this process can't have: it would end the process.
     #[error("fault {0} is not supported on the native cpu: it would end this process (qemu has it)")]
@@ -108,4 +153,8 @@ pub enum Error {
     /// A kernel of one CPU was launched on the other.
     #[error("kernel {0} is not for the cpu of this device")]
     WrongCpu(String),
+}
+
+fn engine_text(engine: Option<i32>) -> String {
+    engine.map_or(String::new(), |engine| format!(" of engine {engine}"))
 }

@@ -12,6 +12,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::backend::KernelEntry;
 use crate::backend::native::kernels;
+use crate::control::ControlPair;
 use crate::device::{Cpu, Device};
 use crate::error::Error;
 use crate::loader::LoadError;
@@ -79,6 +80,13 @@ fn misbehaviour(fault: KernelFault) -> Misbehaviour {
     }
 }
 
+/// # Errors
+/// The parameters have the head of another type.
+fn check_head<P: KernelParams>(params: &P) -> Result<(), ParamsError> {
+    let head = ParamsHeader::read_from_prefix(params.as_bytes()).map_err(|_| ParamsError::Null)?.0;
+    params::check::<P>(&head)
+}
+
 /// Operations that run one after the other.
 pub struct Stream {
     device: Device,
@@ -100,13 +108,16 @@ impl Stream {
 
     /// Launches a kernel with `params`, and gives what it will have done. Does not wait.
     ///
+    /// The launch completes when the kernel has returned, as on a card. What the kernel has queued is ordered before later
+    /// operations of the stream only by the notifies of a control pair, see
+    /// [`launch_with_control`](Self::launch_with_control); other work is reported when the host synchronises.
+    ///
     /// The launch owns a copy of the parameters in device memory, 64-byte aligned, until it has completed.
     ///
     /// # Errors
     /// Parameters with the head of another type, no room for them, a kernel of another CPU, a failed device.
     pub fn launch<P: KernelParams>(&self, kernel: &Kernel, params: &P) -> Result<Arc<LaunchStats>, Error> {
-        let head = ParamsHeader::read_from_prefix(params.as_bytes()).map_err(|_| ParamsError::Null)?.0;
-        params::check::<P>(&head)?;
+        check_head(params)?;
         self.launch_bytes(kernel, params.as_bytes())
     }
 
@@ -115,10 +126,41 @@ impl Stream {
     /// # Errors
     /// As [`launch`](Self::launch).
     pub fn launch_bytes(&self, kernel: &Kernel, params: &[u8]) -> Result<Arc<LaunchStats>, Error> {
-        self.launch_bytes_within(kernel, params, None)
+        self.submit_launch(kernel, params, false, None)
     }
 
-    /// As [`launch_bytes`](Self::launch_bytes), with a limit of the launch's own; `None`: the device's.
+    /// As [`launch`](Self::launch), but the launch completes only with the last task that the kernel has queued, without any
+    /// notify. No card does that: it is for tests of single kernels.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    pub fn launch_and_drain<P: KernelParams>(&self, kernel: &Kernel, params: &P) -> Result<Arc<LaunchStats>, Error> {
+        check_head(params)?;
+        self.submit_launch(kernel, params.as_bytes(), true, None)
+    }
+
+    /// Launches a kernel as an operator does: records the start notify of `pair`, launches, and waits for its end notify.
+    /// Of the parameters, `pair`'s [`Control`](hcomm_kernel::Control) has to be a part.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch), and a pair of another stream.
+    pub fn launch_with_control<P: KernelParams>(
+        &self,
+        pair: &ControlPair,
+        kernel: &Kernel,
+        params: &P,
+    ) -> Result<Arc<LaunchStats>, Error> {
+        if pair.stream_id() != self.id() {
+            return Err(Error::OtherStream { stream_id: self.id(), other: pair.stream_id() });
+        }
+        self.submit(Op::NotifyRecord { id: pair.start_id() })?;
+        let stats = self.launch(kernel, params)?;
+        self.submit(Op::NotifyWait { id: pair.end_id(), timeout_s: pair.timeout_s() })?;
+        Ok(stats)
+    }
+
+    /// As [`launch_and_drain`](Self::launch_and_drain), with parameters as bytes and a limit of the launch's own; `None`: the
+    /// device's. What the C API launches with: it has no control pair yet.
     ///
     /// # Errors
     /// As [`launch`](Self::launch).
@@ -126,6 +168,16 @@ impl Stream {
         &self,
         kernel: &Kernel,
         params: &[u8],
+        timeout: Option<Duration>,
+    ) -> Result<Arc<LaunchStats>, Error> {
+        self.submit_launch(kernel, params, true, timeout)
+    }
+
+    fn submit_launch(
+        &self,
+        kernel: &Kernel,
+        params: &[u8],
+        drain: bool,
         timeout: Option<Duration>,
     ) -> Result<Arc<LaunchStats>, Error> {
         let inner = &self.device.0;
@@ -138,13 +190,19 @@ impl Stream {
                 let name = format!("misbehave in place of {}", kernel.name());
                 let misbehave = Kernel::new(&name, self.device.load_kernel("misbehave")?.entry);
                 let params = MisbehaveParams { header: MisbehaveParams::HEADER, kind: misbehaviour(fault) };
-                self.submit(&misbehave, params.as_bytes(), timeout)
+                self.submit_kernel(&misbehave, params.as_bytes(), drain, timeout)
             }
-            None => self.submit(kernel, params, timeout),
+            None => self.submit_kernel(kernel, params, drain, timeout),
         }
     }
 
-    fn submit(&self, kernel: &Kernel, params: &[u8], timeout: Option<Duration>) -> Result<Arc<LaunchStats>, Error> {
+    fn submit_kernel(
+        &self,
+        kernel: &Kernel,
+        params: &[u8],
+        drain: bool,
+        timeout: Option<Duration>,
+    ) -> Result<Arc<LaunchStats>, Error> {
         let inner = &self.device.0;
         let args = match params.len() as u64 {
             0 => 0,
@@ -160,18 +218,13 @@ impl Stream {
             entry: kernel.entry,
             args,
             timeout: timeout.unwrap_or(inner.options.launch_timeout),
+            drain,
             number: 0,
             stats: Arc::clone(&stats),
         };
-        let stream_id = self.id();
-        let kernel = || Arc::clone(&kernel.name);
-        inner.shared.recorder.record(Who::Host, || What::LaunchQueued { stream_id, kernel: kernel() });
-        self.shared.submit();
-        inner.shared.inbox.send(Command::Submit(stream_id, Op::KernelLaunch(launch)));
-        if let Some(baton) = &inner.shared.baton {
-            // Whether the device goes on before the host does, the seed decides. A device that closes needs no turn.
-            let _ = baton.enter().pass();
-        }
+        let (stream_id, name) = (self.id(), || Arc::clone(&kernel.name));
+        inner.shared.recorder.record(Who::Host, || What::LaunchQueued { stream_id, kernel: name() });
+        self.submit(Op::KernelLaunch(launch))?;
         Ok(stats)
     }
 
@@ -180,20 +233,29 @@ impl Stream {
     /// # Errors
     /// The product does not let the host copy, or the device has failed.
     pub fn copy(&self, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
-        let inner = &self.device.0;
-        inner.options.product.may_copy(Side::Host, Engine::CPU_TS)?;
-        inner.check_alive()?;
+        self.device.0.options.product.may_copy(Side::Host, Engine::CPU_TS)?;
+        self.submit(Op::HostCopy(HostCopy { dst: dst.0, src: src.0, len }))
+    }
+
+    /// Adds an operation to the stream.
+    pub(crate) fn submit(&self, op: Op) -> Result<(), Error> {
+        self.device.0.check_alive()?;
         self.shared.submit();
-        let copy = HostCopy { dst: dst.0, src: src.0, len };
-        inner.shared.inbox.send(Command::Submit(self.id(), Op::HostCopy(copy)));
-        if let Some(baton) = &inner.shared.baton {
-            // As after a launch.
+        self.device.0.shared.inbox.send(Command::Submit(self.id(), op));
+        if let Some(baton) = &self.device.0.shared.baton {
+            // Whether the device goes on before the host does, the seed decides. A device that closes needs no turn.
             let _ = baton.enter().pass();
         }
         Ok(())
     }
 
-    /// Waits until everything that has been launched on the stream has completed. Every operation has a limit of its own
+    /// The device that it belongs to.
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Waits until everything that has been launched on the stream has completed, and until what its kernels have queued is
+    /// done. Every operation has a limit of its own
     /// ([`DeviceOptions::launch_timeout`](crate::DeviceOptions::launch_timeout)), so this ends.
     ///
     /// # Errors
@@ -207,6 +269,9 @@ impl Stream {
     /// # Errors
     /// [`Error::Timeout`] too; the work goes on then.
     pub fn synchronize_for(&self, timeout: Duration) -> Result<(), Error> {
+        if self.shared.submit_look() {
+            self.device.0.shared.inbox.send(Command::Submit(self.id(), Op::Synchronize));
+        }
         if let Some(baton) = &self.device.0.shared.baton {
             return self.synchronize_by_turns(baton, timeout);
         }

@@ -5,6 +5,7 @@
 //! | [`Device`] | opens memory, task scheduler and AI CPU; allocates and copies device memory |
 //! | [`Comm`] | cclBuf and communication threads |
 //! | [`Stream`], [`Kernel`] | launches kernels and waits for them |
+//! | [`control`] | notifies of streams, and the pair of notifies that keeps a launch in step with its stream |
 //! | [`loader`] | reads the device image |
 //! | [`product`] | which products there are, and what each lets threads do |
 //! | [`backend`] | who runs kernels: threads of the host ([`Cpu::Native`]) or the AArch64 image in QEMU ([`Cpu::Qemu`]) |
@@ -15,13 +16,13 @@
 //!
 //! For C and C++ the same is there under the vendor's names (docs/c-api.md).
 //!
-//! Not here: more than one device that talk to each other, notifies, reduce, timing like that of hardware.
+//! Not here: more than one device that talk to each other, timing like that of hardware.
 //!
 //! ```
 //! use hcomm_aicpu::spec::params::KernelParams;
 //! use hcomm_aicpu::spec::thread::Engine;
 //! use hcomm_kernel::LocalCopyParams;
-//! use host_stub::{Comm, Device, DeviceOptions, Stream};
+//! use host_stub::{Comm, ControlPair, Device, DeviceOptions, Stream};
 //!
 //! # fn main() -> Result<(), host_stub::Error> {
 //! let device = Device::open(DeviceOptions::native())?;
@@ -32,6 +33,7 @@
 //! device.copy_in(user_in.addr(), &[7; 256])?;
 //!
 //! let stream = Stream::new(&device);
+//! let pair = ControlPair::new(&comm, &stream, thread, 0)?;
 //! let params = LocalCopyParams {
 //!     header: LocalCopyParams::HEADER,
 //!     thread: thread.0,
@@ -39,14 +41,16 @@
 //!     ccl_buf,
 //!     ccl_buf_size,
 //!     len: 256,
+//!     control: pair.control(),
 //! };
-//! let stats = stream.launch(&device.load_kernel("local_copy")?, &params)?;
+//! let stats = stream.launch_with_control(&pair, &device.load_kernel("local_copy")?, &params)?;
 //! stream.synchronize()?;
 //!
 //! let mut out = [0; 256];
 //! device.copy_out(ccl_buf, &mut out)?;
 //! assert_eq!(out, [7; 256]);
-//! assert_eq!((stats.tasks(), stats.doorbells()), (1, 1));
+//! // Start notify, copy, end notify.
+//! assert_eq!((stats.tasks(), stats.doorbells()), (3, 1));
 //! # Ok(())
 //! # }
 //! ```
@@ -55,6 +59,8 @@ pub mod backend;
 mod buffer;
 mod capi;
 pub mod comm;
+mod comm_table;
+pub mod control;
 mod device;
 mod error;
 mod launch;
@@ -65,6 +71,7 @@ pub mod thread;
 
 pub use buffer::DeviceBuffer;
 pub use comm::{Comm, CommOptions};
+pub use control::{ControlPair, Notify};
 pub use device::{Cpu, Device, DeviceOptions, Statistics};
 pub use error::Error;
 pub use launch::{Kernel, Stream};

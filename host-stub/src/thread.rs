@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,6 +19,7 @@ use crate::sim::alloc::Kind;
 use crate::sim::error::QueueName;
 use crate::sim::inbox::Command;
 use crate::sim::memory::SharedMemory;
+use crate::sim::notify::{MAX_NOTIFY_IDS, Owner};
 use crate::sim::queue::{QueueConfig, Registers, regs_phys};
 use crate::sim::recovery::Recovery;
 
@@ -78,7 +79,7 @@ pub struct ThreadInfo {
     pub stream_id: u32,
     /// Its queue.
     pub sq_id: u32,
-    /// Entries of the ring.
+    /// Entries of the ring; 0 for a thread of the host.
     pub depth: u32,
 }
 
@@ -98,16 +99,17 @@ pub(crate) fn check_depth(depth: u32) -> Result<(), Error> {
 }
 
 /// One acquired thread.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Acquired {
     engine: Engine,
     slot: u32,
     stream_id: u32,
+    /// Null for a thread of the host: its tasks are operations of its stream.
     ring: DeviceAddr,
     depth: u32,
     /// Null without notifies.
     notify_table: DeviceAddr,
-    notify_count: u32,
+    notify_ids: Vec<u32>,
 }
 
 /// The table of thread descriptors, as the host keeps it. The slot of a thread is also the number of its queue.
@@ -116,13 +118,13 @@ pub(crate) struct ThreadTable {
     /// Generation of the last life of each slot.
     generations: Vec<u16>,
     live: HashMap<u32, Acquired>,
-    next_notify_id: AtomicU32,
+    notify_ids: NotifyIds,
 }
 
 impl ThreadTable {
     /// An empty table at `base`.
     pub(crate) fn new(base: DeviceAddr) -> Self {
-        Self { base, generations: vec![0; MAX_THREADS], live: HashMap::new(), next_notify_id: AtomicU32::new(0) }
+        Self { base, generations: vec![0; MAX_THREADS], live: HashMap::new(), notify_ids: NotifyIds::default() }
     }
 
     fn addr(&self, slot: u32) -> DeviceAddr {
@@ -142,20 +144,48 @@ pub(crate) fn acquire(inner: &Inner, config: &ThreadConfig) -> Result<Vec<Thread
     config.check()?;
     let depth = config.depth.unwrap_or(inner.options.queue_depth);
     check_depth(depth)?;
-    let mut table = table(inner);
-    let slots: Vec<u32> =
-        (0..MAX_THREADS as u32).filter(|slot| !table.live.contains_key(slot)).take(config.count as usize).collect();
-    if slots.len() < config.count as usize {
-        return Err(Error::NoThreads { wanted: config.count, free: slots.len() as u32 });
-    }
     let first_stream_id = inner.stream_ids(config.count);
+    let streams: Vec<u32> = (first_stream_id..).take(config.count as usize).collect();
+    acquire_on(inner, engine, &streams, depth, config.notify_count)
+}
+
+/// Acquires a thread of the host, whose tasks are operations of stream `stream_id`.
+pub(crate) fn acquire_with_stream(inner: &Inner, stream_id: u32, notify_count: u32) -> Result<ThreadHandle, Error> {
+    let engine = inner.options.product.engine_for(Acquire::WithStream, Engine::CPU_TS)?;
+    inner.check_alive()?;
+    if notify_count > MAX_NOTIFIES {
+        return Err(Error::BadNotifyCount(notify_count));
+    }
+    Ok(acquire_on(inner, engine, &[stream_id], 0, notify_count)?[0])
+}
+
+/// Acquires a thread for each of `streams`: all of them, or none.
+fn acquire_on(
+    inner: &Inner,
+    engine: Engine,
+    streams: &[u32],
+    depth: u32,
+    notify_count: u32,
+) -> Result<Vec<ThreadHandle>, Error> {
+    let mut table = table(inner);
+    let wanted = streams.len();
+    let slots: Vec<u32> = (0..MAX_THREADS as u32).filter(|slot| !table.live.contains_key(slot)).take(wanted).collect();
+    if slots.len() < wanted {
+        return Err(Error::NoThreads { wanted: wanted as u32, free: slots.len() as u32 });
+    }
+    let notifies = u64::from(notify_count) * wanted as u64;
+    let mut notify_ids = table.notify_ids.take(notifies)?.into_iter();
     let mut acquired = Vec::new();
-    for (stream_id, slot) in (first_stream_id..).zip(slots) {
-        match allocate(inner, slot, stream_id, depth, config) {
-            Ok(thread) => acquired.push(thread),
+    for (&stream_id, slot) in streams.iter().zip(slots) {
+        let notify_ids: Vec<u32> = notify_ids.by_ref().take(notify_count as usize).collect();
+        match allocate(inner, engine, depth, notify_count) {
+            Ok((ring, notify_table)) => {
+                acquired.push(Acquired { slot, engine, stream_id, ring, depth, notify_table, notify_ids });
+            }
             Err(error) => {
+                table.notify_ids.give_back(notify_ids.into_iter());
                 for thread in &acquired {
-                    free(inner, thread);
+                    free(inner, &mut table, thread);
                 }
                 return Err(error);
             }
@@ -164,21 +194,29 @@ pub(crate) fn acquire(inner: &Inner, config: &ThreadConfig) -> Result<Vec<Thread
     acquired.into_iter().map(|thread| publish(inner, &mut table, thread)).collect()
 }
 
-fn allocate(inner: &Inner, slot: u32, stream_id: u32, depth: u32, config: &ThreadConfig) -> Result<Acquired, Error> {
-    let ThreadConfig { engine, notify_count, .. } = *config;
-    let ring = inner.allocate(u64::from(depth) * SQE_SIZE as u64, Kind::Ring)?;
-    let notify_table = match notify_count {
-        0 => DeviceAddr(0),
-        count => inner.allocate(u64::from(count) * 4, Kind::Notify).inspect_err(|_| inner.free_own(ring))?,
+/// Ring, if the engine has one, and notify table, if there are notifies.
+fn allocate(inner: &Inner, engine: Engine, depth: u32, notifies: u32) -> Result<(DeviceAddr, DeviceAddr), Error> {
+    let ring = match engine {
+        Engine::AICPU_TS => inner.allocate(u64::from(depth) * SQE_SIZE as u64, Kind::Ring)?,
+        _ => DeviceAddr(0),
     };
-    Ok(Acquired { engine, slot, stream_id, ring, depth, notify_table, notify_count })
+    let notify_table = match notifies {
+        0 => DeviceAddr(0),
+        count => inner.allocate(u64::from(count) * 4, Kind::Notify).inspect_err(|_| free_if_any(inner, ring))?,
+    };
+    Ok((ring, notify_table))
 }
 
-fn free(inner: &Inner, thread: &Acquired) {
-    inner.free_own(thread.ring);
-    if !thread.notify_table.is_null() {
-        inner.free_own(thread.notify_table);
+fn free_if_any(inner: &Inner, addr: DeviceAddr) {
+    if !addr.is_null() {
+        inner.free_own(addr);
     }
+}
+
+fn free(inner: &Inner, table: &mut ThreadTable, thread: &Acquired) {
+    free_if_any(inner, thread.ring);
+    free_if_any(inner, thread.notify_table);
+    table.notify_ids.give_back(thread.notify_ids.iter().copied());
 }
 
 /// Makes a thread known to scheduler and device: queue first, then the descriptor, its tag last.
@@ -189,37 +227,42 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
     let entry = shared.queues.get(thread.slot).expect("as many queues as thread slots");
     entry.doorbells.store(0, Ordering::Relaxed);
     entry.tasks.store(0, Ordering::Relaxed);
+    entry.rung.store(0, Ordering::Relaxed);
     entry.noticed.store(false, Ordering::Relaxed);
-    let Acquired { stream_id, slot: sq_id, ring, depth, .. } = thread;
-    shared.inbox.send(Command::AddQueue(QueueConfig { stream_id, sq_id, base: ring.0, depth }));
-    entry.depth.store(depth, Ordering::Release);
-    let name = QueueName { stream_id: Some(stream_id), sq_id };
-    let refuse_at = inner.options.faults.refused_doorbell(name).unwrap_or(0);
+    let Acquired { engine, stream_id, slot: sq_id, ring, depth, notify_table, .. } = thread;
+    let refuse_at = inner.options.faults.refused_doorbell(QueueName { stream_id: Some(stream_id), sq_id }).unwrap_or(0);
     entry.rings.store(0, Ordering::Relaxed);
     entry.refuse_at.store(refuse_at, Ordering::Relaxed);
-    if thread.notify_count != 0 {
-        let first = table.next_notify_id.fetch_add(thread.notify_count, Ordering::Relaxed);
-        let ids: Vec<u32> = (first..).take(thread.notify_count as usize).collect();
-        memory.write(thread.notify_table.0, ids.as_bytes())?;
+    if engine == Engine::AICPU_TS {
+        shared.inbox.send(Command::AddQueue(QueueConfig { stream_id, sq_id, base: ring.0, depth }));
+        entry.depth.store(depth, Ordering::Release);
+    }
+    if !thread.notify_ids.is_empty() {
+        memory.write(notify_table.0, thread.notify_ids.as_bytes())?;
+        let owner = |index| Owner::Thread { stream_id, index };
+        let owned = (0..).zip(&thread.notify_ids).map(|(index, id)| (*id, owner(index)));
+        shared.inbox.send(Command::AddNotifies(owned.collect()));
     }
     let generation = &mut table.generations[thread.slot as usize];
     *generation = generation.checked_add(1).unwrap_or(1);
-    registers.enable(*generation);
-    // A doorbell that is a store can't be refused: the queue says so before.
-    if refuse_at == 1 && inner.options.cpu == Cpu::Qemu {
-        registers.set_state(QueueStatus::REFUSING);
+    if engine == Engine::AICPU_TS {
+        registers.enable(*generation);
+        // A doorbell that is a store can't be refused: the queue says so before.
+        if refuse_at == 1 && inner.options.cpu == Cpu::Qemu {
+            registers.set_state(QueueStatus::REFUSING);
+        }
     }
     let tag = DescriptorTag::live(*generation);
     let descriptor = ThreadDescriptor {
         tag,
-        engine: thread.engine,
+        engine,
         stream_id,
         sq_id,
         depth,
         sq_base: ring,
         regs: regs_phys(sq_id),
-        notify_table: thread.notify_table,
-        notify_count: thread.notify_count,
+        notify_table,
+        notify_count: thread.notify_ids.len() as u32,
         reserved: [0; 3],
     };
     let addr = table.addr(thread.slot);
@@ -251,8 +294,10 @@ pub(crate) fn release(inner: &Inner, handles: &[ThreadHandle]) {
         log::error!("the scheduler has not given {} queues back within {REMOVE_TIMEOUT:?}", released.len());
         return;
     }
+    let notify_ids = released.iter().flat_map(|thread| thread.notify_ids.iter().copied()).collect();
+    shared.inbox.send(Command::RemoveNotifies(notify_ids));
     for thread in &released {
-        free(inner, thread);
+        free(inner, &mut table, thread);
     }
 }
 
@@ -288,7 +333,8 @@ fn clear_tag(memory: &SharedMemory, addr: DeviceAddr) {
 
 /// The live thread that a handle names.
 fn find(table: &ThreadTable, handle: ThreadHandle) -> Option<&Acquired> {
-    let slot = (handle.addr().0.checked_sub(table.base.0)? / DESCRIPTOR_SIZE) as u32;
+    let offset = handle.addr().0.checked_sub(table.base.0).filter(|offset| offset.is_multiple_of(DESCRIPTOR_SIZE))?;
+    let slot = u32::try_from(offset / DESCRIPTOR_SIZE).ok()?;
     let thread = table.live.get(&slot)?;
     (table.generations[slot as usize] == handle.generation()).then_some(thread)
 }
@@ -296,7 +342,7 @@ fn find(table: &ThreadTable, handle: ThreadHandle) -> Option<&Acquired> {
 /// What a thread is made of.
 pub(crate) fn info(inner: &Inner, handle: ThreadHandle) -> Option<ThreadInfo> {
     let table = table(inner);
-    let &Acquired { stream_id, slot: sq_id, depth, .. } = find(&table, handle)?;
+    let Acquired { stream_id, slot: sq_id, depth, .. } = *find(&table, handle)?;
     Some(ThreadInfo { stream_id, sq_id, depth })
 }
 
@@ -308,4 +354,99 @@ pub(crate) fn statistics(inner: &Inner, handle: ThreadHandle) -> Option<QueueSta
         tasks: entry.tasks.load(Ordering::Relaxed),
         doorbells: entry.doorbells.load(Ordering::Relaxed),
     })
+}
+
+/// Engine and stream of a live thread, and the id of its notify `index`.
+///
+/// # Errors
+/// [`Error::BadThread`], [`Error::BadNotifyIndex`].
+pub(crate) fn notify(inner: &Inner, handle: ThreadHandle, index: u32) -> Result<u32, Error> {
+    let table = table(inner);
+    let thread = find(&table, handle).ok_or(Error::BadThread { handle: handle.0, engine: None })?;
+    let id = thread.notify_ids.get(index as usize).copied();
+    id.ok_or(Error::BadNotifyIndex { index, count: thread.notify_ids.len() as u32 })
+}
+
+/// Stream of a live thread of the host.
+///
+/// # Errors
+/// [`Error::BadThread`].
+pub(crate) fn host_stream_id(inner: &Inner, handle: ThreadHandle) -> Result<u32, Error> {
+    let table = table(inner);
+    let thread = find(&table, handle).filter(|thread| thread.engine == Engine::CPU_TS);
+    let engine = Some(Engine::CPU_TS.0);
+    Ok(thread.ok_or(Error::BadThread { handle: handle.0, engine })?.stream_id)
+}
+
+/// Notifies of a live thread.
+pub(crate) fn notify_count(inner: &Inner, handle: ThreadHandle) -> Option<usize> {
+    Some(find(&table(inner), handle)?.notify_ids.len())
+}
+
+/// Whether the handle names a live thread.
+pub(crate) fn is_live(inner: &Inner, handle: ThreadHandle) -> bool {
+    find(&table(inner), handle).is_some()
+}
+
+/// An id for a notify that belongs to no thread.
+pub(crate) fn take_notify_id(inner: &Inner) -> Result<u32, Error> {
+    Ok(table(inner).notify_ids.take(1)?[0])
+}
+
+pub(crate) fn give_back_notify_id(inner: &Inner, id: u32) {
+    table(inner).notify_ids.give_back([id].into_iter());
+}
+
+/// Notify ids that are in use. An id is never given out twice at a time.
+#[derive(Default)]
+struct NotifyIds {
+    used: Vec<bool>,
+    count: u64,
+}
+
+impl NotifyIds {
+    /// The `count` lowest free ids.
+    fn take(&mut self, count: u64) -> Result<Vec<u32>, Error> {
+        let max = u64::from(MAX_NOTIFY_IDS);
+        if count > max - self.count {
+            return Err(Error::NoNotifies { wanted: count, free: max - self.count, max });
+        }
+        let mut ids = Vec::with_capacity(count as usize);
+        let mut id = 0;
+        while (ids.len() as u64) < count {
+            if id == self.used.len() {
+                self.used.push(false);
+            }
+            if !std::mem::replace(&mut self.used[id], true) {
+                ids.push(id as u32);
+            }
+            id += 1;
+        }
+        self.count += count;
+        Ok(ids)
+    }
+
+    fn give_back(&mut self, ids: impl Iterator<Item = u32>) {
+        for id in ids {
+            self.used[id as usize] = false;
+            self.count -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_come_back() {
+        let mut ids = NotifyIds::default();
+        assert_eq!(ids.take(3).unwrap(), [0, 1, 2]);
+        ids.give_back([1].into_iter());
+        assert_eq!(ids.take(2).unwrap(), [1, 3]);
+        let rest = u64::from(MAX_NOTIFY_IDS) - 4;
+        let error = ids.take(rest + 1).unwrap_err().to_string();
+        assert_eq!(error, "131069 notifies: only 131068 of 131072 are free");
+        assert_eq!(ids.take(rest).unwrap().last(), Some(&(MAX_NOTIFY_IDS - 1)));
+    }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
-use hcomm_kernel::LocalCopyParams;
+use hcomm_kernel::{Control, LocalCopyParams};
 use host_stub::{Comm, CommOptions, Cpu, Device, DeviceOptions, Kernel, Stream, ThreadConfig};
 
 fn device() -> Device {
@@ -27,9 +27,10 @@ fn copy_byte(device: &Device, thread: ThreadHandle) -> Result<(), host_stub::Err
         ccl_buf: buffer.at(1),
         ccl_buf_size: 1,
         len: 1,
+        control: Control::NONE,
     };
     let stream = Stream::new(device);
-    stream.launch(&device.load_kernel("local_copy")?, &params)?;
+    stream.launch_and_drain(&device.load_kernel("local_copy")?, &params)?;
     stream.synchronize()
 }
 

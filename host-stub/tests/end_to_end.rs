@@ -3,7 +3,7 @@
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::ThreadHandle;
-use hcomm_kernel::LocalCopyParams;
+use hcomm_kernel::{Control, LocalCopyParams};
 use host_stub::{Comm, CommOptions, Cpu, Device, DeviceOptions, Stream, ThreadConfig};
 
 const GUARD: usize = 64;
@@ -29,7 +29,15 @@ fn setup(cpu: Cpu, depth: u32) -> Setup {
 
 fn params(thread: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: u64) -> LocalCopyParams {
     let header = LocalCopyParams::HEADER;
-    LocalCopyParams { header, thread: thread.0, user_in: src, ccl_buf: dst, ccl_buf_size: len, len }
+    LocalCopyParams {
+        header,
+        thread: thread.0,
+        user_in: src,
+        ccl_buf: dst,
+        ccl_buf_size: len,
+        len,
+        control: Control::NONE,
+    }
 }
 
 /// `rounds` copies of `len` bytes through a ring of `depth` entries, with untouched bytes around each destination.
@@ -44,7 +52,7 @@ fn copies_arrive(cpu: Cpu, depth: u32, rounds: usize, len: usize) {
         device.copy_in(user_in.addr(), &input).unwrap();
         device.copy_in(ccl_buf, &vec![0xee; len + 2 * GUARD]).unwrap();
 
-        let stats = stream.launch(&kernel, &params(thread, dst, user_in.addr(), len as u64)).unwrap();
+        let stats = stream.launch_and_drain(&kernel, &params(thread, dst, user_in.addr(), len as u64)).unwrap();
         stream.synchronize().unwrap();
 
         let mut out = vec![0; len + 2 * GUARD];
@@ -85,7 +93,7 @@ fn launches_queue_up_on_a_stream() {
         let buffer = device.malloc(101).unwrap();
         device.copy_in(buffer.addr(), &[9]).unwrap();
         for i in 0..100 {
-            stream.launch(&kernel, &params(thread, buffer.at(i + 1), buffer.at(i), 1)).unwrap();
+            stream.launch_and_drain(&kernel, &params(thread, buffer.at(i + 1), buffer.at(i), 1)).unwrap();
         }
         stream.synchronize().unwrap();
         let mut out = [0; 101];
@@ -101,10 +109,10 @@ fn kernel_code_is_reported_and_the_device_goes_on() {
         let kernel = device.load_kernel("local_copy").unwrap();
         let buffer = device.malloc(64).unwrap();
         let null = params(thread, DeviceAddr(0), buffer.addr(), 1);
-        stream.launch(&kernel, &null).unwrap();
+        stream.launch_and_drain(&kernel, &null).unwrap();
         let error = stream.synchronize().unwrap_err().to_string();
         assert!(error.contains("507018") && error.contains("kernel local_copy returned 2 (HCCL_E_PTR)"), "{error}");
-        stream.launch(&kernel, &params(thread, buffer.at(1), buffer.addr(), 1)).unwrap();
+        stream.launch_and_drain(&kernel, &params(thread, buffer.at(1), buffer.addr(), 1)).unwrap();
         stream.synchronize().unwrap();
     }
 }
@@ -115,11 +123,11 @@ fn translation_fault_names_the_task_and_is_kept() {
         let Setup { device, comm: _comm, thread, stream } = setup(cpu, 8);
         let kernel = device.load_kernel("local_copy").unwrap();
         let buffer = device.malloc(64).unwrap();
-        stream.launch(&kernel, &params(thread, buffer.at(1), buffer.addr(), 64)).unwrap();
+        stream.launch_and_drain(&kernel, &params(thread, buffer.at(1), buffer.addr(), 64)).unwrap();
         let error = stream.synchronize().unwrap_err().to_string();
         let range = format!("dst of 64 bytes: {:#x} + 64 bytes leaves its allocation", buffer.at(1).0);
         assert!(error.starts_with("device error 507001: stream ") && error.contains(&range), "{error}");
-        let again = stream.launch(&kernel, &params(thread, buffer.at(1), buffer.addr(), 1)).unwrap_err();
+        let again = stream.launch_and_drain(&kernel, &params(thread, buffer.at(1), buffer.addr(), 1)).unwrap_err();
         assert!(again.to_string().starts_with("device already failed: stream "), "{again}");
     }
 }
@@ -147,7 +155,7 @@ fn copy_above_one_chunk_moves_what_was_touched() {
         }
         device.copy_in(dst.at(1 << 30), &[0xee; 100]).unwrap();
 
-        let stats = stream.launch(&kernel, &params(thread, dst.addr(), src.addr(), len)).unwrap();
+        let stats = stream.launch_and_drain(&kernel, &params(thread, dst.addr(), src.addr(), len)).unwrap();
         stream.synchronize().unwrap();
 
         let read = |place| {

@@ -22,13 +22,13 @@ fn run(cpu: &str, faults: &[&str]) -> (i32, String) {
 #[test]
 fn each_fault_is_shown_with_its_message_and_exit_code_1() {
     for (fault, text) in [
-        ("sdma-error", "device error 507001: stream 1, sq 0, task 0x0 in slot 0: sdma error (fault plan): src 0x12c"),
+        ("sdma-error", "device error 507001: stream 1, sq 0, task 0x1 in slot 1: sdma error (fault plan): src 0x12c"),
         (
             "translation",
-            "device error 507001: stream 1, sq 0, task 0x0 in slot 0: translation fault (fault plan): src 0x12c",
+            "device error 507001: stream 1, sq 0, task 0x1 in slot 1: translation fault (fault plan): src 0x12c",
         ),
         ("doorbell", "device error 507018: stream 2: kernel local_copy returned 16 (HCCL_E_DRV)"),
-        ("dead-queue", "device error 507001: stream 1, sq 0, task 0x0 in slot 0: not done within 1s (head 0, tail 1)"),
+        ("dead-queue", "device error 507001: stream 1, sq 0, task 0x0 in slot 0: not done within 1s (head 0, tail 3)"),
         (
             "panic",
             "device error 507018: stream 2: kernel misbehave in place of local_copy faulted: panic: a kernel that",

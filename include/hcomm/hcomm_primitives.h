@@ -70,6 +70,22 @@ int32_t HcommBatchModeStart(const char *batchTag);
 int32_t HcommBatchModeEnd(const char *batchTag);
 
 /*
+ Locks the communicator called `commId`, until HcommReleaseComm or the end of the kernel.
+
+ # Safety
+ `commId` is null, or bytes can be read there up to a zero byte.
+ */
+int32_t HcommAcquireComm(const char *commId);
+
+/*
+ Unlocks the communicator called `commId`.
+
+ # Safety
+ As for HcommAcquireComm.
+ */
+int32_t HcommReleaseComm(const char *commId);
+
+/*
  Waits until the device has taken every task that is queued on a thread.
  */
 int32_t HcommThreadSynchronize(ThreadHandle thread);

@@ -7,6 +7,10 @@
 //! | kernel | what it does |
 //! |---|---|
 //! | [`local_copy()`] | one copy from the user's buffer into the communicator's |
+//! | [`staged_copy()`] | copy of any size through a buffer of any size, on two threads |
+//! | [`local_reduce()`] | many slices into one, on several threads |
+//! | [`pingpong()`] | a token between two threads: the cost of a notify |
+//! | [`call_list()`] | any calls, as a list in device memory asks for them |
 //! | [`copy_list()`] | many copies, as a list in device memory asks for them |
 //! | [`bench_ops()`] | one entry point called many times, to be measured |
 //! | [`empty()`] | nothing, to measure a launch |
@@ -17,13 +21,24 @@
 #![no_std]
 
 mod bench_ops;
+mod call_list;
+mod control;
 mod copy_list;
 mod entry;
 mod local_copy;
+mod local_reduce;
 mod misbehave;
+mod pingpong;
+mod queued;
+mod staged_copy;
 
 pub use bench_ops::{BenchOp, BenchOpsParams, EmptyParams, bench_ops, empty};
+pub use call_list::{Call, CallListParams, call_list};
+pub use control::Control;
 pub use copy_list::{CopyListParams, ListedCopy, copy_list};
 pub use entry::{Answer, KernelEntry, KernelFn, kernels, run_kernel};
 pub use local_copy::{LocalCopyParams, local_copy};
+pub use local_reduce::{LOCAL_REDUCE_NOTIFIES, LOCAL_REDUCE_THREADS, LocalReduceParams, local_reduce};
 pub use misbehave::{MisbehaveParams, Misbehaviour, UNMAPPED, misbehave};
+pub use pingpong::{PingpongParams, pingpong};
+pub use staged_copy::{STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams, staged_copy};

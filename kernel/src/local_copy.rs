@@ -8,7 +8,7 @@ use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::kernel;
+use crate::{Control, kernel, queued};
 
 /// Parameters of [`local_copy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -26,12 +26,14 @@ pub struct LocalCopyParams {
     pub ccl_buf_size: u64,
     /// Bytes to copy.
     pub len: u64,
+    /// Keeps the launch in step with its stream; on `thread`.
+    pub control: Control,
 }
-const _: () = assert!(size_of::<LocalCopyParams>() == 56);
+const _: () = assert!(size_of::<LocalCopyParams>() == 72);
 
 impl KernelParams for LocalCopyParams {
     const MAGIC: u32 = u32::from_le_bytes(*b"LCPY");
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 }
 
 kernel! {
@@ -46,6 +48,11 @@ kernel! {
         }
         let dst = without_provenance_mut(params.ccl_buf.0 as usize);
         let src = without_provenance(params.user_in.0 as usize);
-        Ok(HcommLocalCopyOnThread(params.thread, dst, src, params.len))
+        let copy = || HcommLocalCopyOnThread(params.thread, dst, src, params.len);
+        if params.control == Control::NONE {
+            return Ok(copy());
+        }
+        let thread = queued::thread(params.thread)?;
+        params.control.in_step(&thread, || Ok(copy()))
     }
 }

@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_void};
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::code::{HCCL_E_PARA, HCCL_E_PTR, HCCL_E_UNAVAIL};
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
-use hcomm_kernel::{KernelFn, LocalCopyParams, kernel, kernels};
+use hcomm_kernel::{Control, KernelFn, LocalCopyParams, kernel, kernels};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 mod platform;
@@ -95,6 +95,7 @@ fn local_copy_refuses_more_than_the_buffer_holds() {
         ccl_buf: DeviceAddr(0x12c0_0020_0000),
         ccl_buf_size: 256,
         len: 256,
+        control: Control::NONE,
     };
     // What fits goes on to the thread, which needs a core.
     assert_eq!(launch(find(c"local_copy"), &fits), HCCL_E_UNAVAIL);

@@ -10,7 +10,17 @@ mod platform;
 fn every_kernel_of_the_crate_is_in_the_table_once() {
     // SAFETY: the macro ends every name by a zero byte.
     let names: Vec<_> = kernels().iter().map(|kernel| unsafe { CStr::from_ptr(kernel.name) }).collect();
-    for kernel in [c"local_copy", c"copy_list", c"bench_ops", c"empty", c"misbehave"] {
+    for kernel in [
+        c"local_copy",
+        c"copy_list",
+        c"staged_copy",
+        c"local_reduce",
+        c"pingpong",
+        c"call_list",
+        c"misbehave",
+        c"bench_ops",
+        c"empty",
+    ] {
         assert_eq!(names.iter().filter(|&&name| name == kernel).count(), 1, "{kernel:?} in {names:?}");
     }
 }

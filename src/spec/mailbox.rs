@@ -30,8 +30,11 @@ pub struct BootBlock {
     pub thread_slots: u32,
     /// Device type of the SoC whose descriptors are queued, see [`Soc`](super::soc::Soc).
     pub soc: u32,
+    /// First entry of the table of [`MAX_COMMS`](super::comm::MAX_COMMS) communicators: in HBM, outside its first page, 8-byte
+    /// aligned.
+    pub comm_table: DeviceAddr,
 }
-const _: () = assert!(size_of::<BootBlock>() == 40);
+const _: () = assert!(size_of::<BootBlock>() == 48);
 
 /// Distance between the mailboxes of two cores, in bytes, in both directions.
 pub const MAILBOX_STRIDE: u64 = 64;
@@ -49,6 +52,9 @@ pub struct HostMailbox {
 }
 const _: () = assert!(size_of::<HostMailbox>() as u64 == MAILBOX_STRIDE);
 
+/// Bit of [`DeviceMailbox::left_behind`]: a batch was not ended, and its tasks were dropped.
+pub const LEFT_BATCH_OPEN: u32 = 1;
+
 /// Image to host. Written last: `done` for a launch; `sleeping` stands alone.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
@@ -61,8 +67,8 @@ pub struct DeviceMailbox {
     pub sleeping: u32,
     /// [`MAILBOX_VERSION`] once the core takes launches.
     pub ready: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// What its kernel left behind: [`LEFT_BATCH_OPEN`] or 0.
+    pub left_behind: u32,
     /// Instructions that its kernel executed (PMCCNTR_EL0; exact under `-icount shift=0`).
     pub instructions: u64,
 }

@@ -8,6 +8,7 @@
 //! | [`data_type`] | element types and reduce operators, and their SDMA codes |
 //! | [`queue`] | register block of a submission queue |
 //! | [`thread`] | thread handle and thread descriptor |
+//! | [`comm`] | table of communicators |
 //! | [`params`] | head of a kernel's launch parameters |
 //! | [`map`] | physical and virtual addresses |
 //! | [`mailbox`] | boot block, mailbox, fault record and log ring of the device image |
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod code;
+pub mod comm;
 pub mod data_type;
 pub mod mailbox;
 pub mod map;

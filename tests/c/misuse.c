@@ -384,6 +384,8 @@ static void threads(HcclComm comm) {
     CHECK(HcommThreadResAcquireTimeOut(1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommBatchModeStart("tag"), HCCL_E_NOT_SUPPORT);
     CHECK(HcommBatchModeEnd("tag"), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommAcquireComm("comm"), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommReleaseComm("comm"), HCCL_E_NOT_SUPPORT);
     CHECK(HcommThreadSynchronize(thread), HCCL_E_NOT_SUPPORT);
     CHECK(HcommThreadJoin(thread, 1), HCCL_E_NOT_SUPPORT);
 

@@ -1,6 +1,8 @@
 //! What black-box tests share: a device on either CPU, memory with guard bytes, lists of copies.
 #![allow(dead_code, reason = "no test program needs all of it")]
 
+pub mod calls;
+
 use std::sync::Arc;
 
 use hcomm_aicpu::spec::DeviceAddr;
@@ -62,7 +64,7 @@ impl Rig {
         let header = CopyListParams::HEADER;
         let (list, count) = (entries.addr(), list.len() as u64);
         let params = CopyListParams { header, list, count, batch: batch.into() };
-        let stats = stream.launch(&self.device.load_kernel("copy_list").unwrap(), &params).unwrap();
+        let stats = stream.launch_and_drain(&self.device.load_kernel("copy_list").unwrap(), &params).unwrap();
         stream.synchronize()?;
         Ok(stats)
     }

@@ -7,9 +7,19 @@ pub mod qemu;
 mod report;
 mod symbols;
 
+use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_kernel::KernelFn;
 
 use crate::sim::KernelLaunch;
+
+/// Where the tables are that the host writes and the AI CPU reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Tables {
+    /// Thread descriptors.
+    pub threads: DeviceAddr,
+    /// Communicators.
+    pub comms: DeviceAddr,
+}
 
 /// Where a kernel is.
 #[derive(Clone, Copy, Debug)]
@@ -21,12 +31,16 @@ pub enum KernelEntry {
 }
 
 /// How a kernel returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Returned {
     /// Its code.
     pub code: u32,
     /// Instructions that it executed; 0 where they aren't counted.
     pub instructions: u64,
+    /// It had started a batch and not ended it.
+    pub batch_left_open: bool,
+    /// Queues that it rang, each with the entries rung since the queue was made; `None`: the CPU does not see it.
+    pub rung: Option<Vec<(u32, u64)>>,
 }
 
 /// Why a kernel did not return.

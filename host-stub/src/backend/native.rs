@@ -12,14 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::queue::QueueStatus;
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::MAX_THREADS;
 use hcomm_aicpu::{Core, Device};
 use hcomm_kernel::KernelFn;
 
-use super::{Cpu, CpuFault, KernelEntry, Returned};
+use super::{Cpu, CpuFault, KernelEntry, Returned, Tables};
 use crate::sim::KernelLaunch;
 use crate::sim::baton::{Baton, Gone};
 use crate::sim::inbox::Command;
@@ -67,13 +66,15 @@ pub struct NativeCpu {
 }
 
 impl NativeCpu {
-    /// A CPU of the device whose thread table is at `table`.
-    pub fn new(shared: &Arc<Shared<SharedMemory>>, table: DeviceAddr, soc: Soc) -> Self {
+    /// A CPU of the device whose tables are at `tables`.
+    pub fn new(shared: &Arc<Shared<SharedMemory>>, tables: Tables, soc: Soc) -> Self {
         let device = Box::new(Device::new());
         device.set_soc(soc);
         // SAFETY: the table was allocated in HBM with MAX_THREADS descriptors. Kernels run on threads that hold `shared`,
         // and with it the mapping; only `thread::ThreadTable` writes descriptors, with rings that stay allocated as long.
-        unsafe { device.set_thread_table(table, MAX_THREADS) };
+        unsafe { device.set_thread_table(tables.threads, MAX_THREADS) };
+        // SAFETY: as above.
+        unsafe { device.set_comm_table(tables.comms) };
         Self { shared: Arc::clone(shared), device: device.into(), workers: [const { None }; CORES] }
     }
 
@@ -151,18 +152,25 @@ fn work(jobs: &Receiver<Job>, shared: &Arc<Shared<SharedMemory>>, device: &Devic
     for job in jobs {
         let Job { origin, .. } = job;
         let core = Core::new(device);
-        let (current, started) = ((&raw const core).cast(), Instant::now());
-        let current = Current { shared: Arc::clone(shared), core: current, started, origin };
+        let current = Current {
+            shared: Arc::clone(shared),
+            core: (&raw const core).cast(),
+            started: Instant::now(),
+            origin,
+            rung: RefCell::default(),
+        };
         if current.baton().is_some_and(|baton| baton.begin_core(origin.core).is_err()) {
             return;
         }
         CURRENT.set(Some(current));
         let args = std::ptr::with_exposed_provenance::<c_void>(job.args as usize);
-        let result = match catch_unwind(AssertUnwindSafe(|| (job.kernel)(args))) {
-            Ok(code) => Ok(Returned { code: core.finish_launch().answer(code), instructions: 0 }),
+        let result = catch_unwind(AssertUnwindSafe(|| (job.kernel)(args)));
+        let batch_left_open = core.finish_launch().batch_left_open;
+        let rung = CURRENT.take().map(|current| current.rung.into_inner());
+        let result = match result {
+            Ok(code) => Ok(Returned { code, instructions: 0, batch_left_open, rung }),
             Err(payload) => Err(CpuFault::Kernel(format!("panic: {}", panic_text(&*payload)))),
         };
-        CURRENT.set(None);
         *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         shared.inbox.send(Command::CoreEnded);
         if let Some(baton) = &shared.baton {
@@ -186,6 +194,8 @@ struct Current {
     core: *const c_void,
     started: Instant,
     origin: Origin,
+    /// Queues that the kernel rang, and the entries rung since each was made.
+    rung: RefCell<Vec<(u32, u64)>>,
 }
 
 impl Current {
@@ -249,10 +259,18 @@ extern "C" fn hcomm_port_status(sq_id: u32, _regs: u64) -> u32 {
 #[unsafe(no_mangle)]
 extern "C" fn hcomm_port_ring(sq_id: u32, _regs: u64, tail: u32) -> i32 {
     with_current(-1, |current| {
-        let rung = current.turn().is_ok() && current.shared.ring(sq_id, tail, current.origin).is_ok();
+        if current.turn().is_err() {
+            return -1;
+        }
+        let Ok(total) = current.shared.ring(sq_id, tail, current.origin) else { return -1 };
+        let mut rung = current.rung.borrow_mut();
+        match rung.iter_mut().find(|(queue, _)| *queue == sq_id) {
+            Some((_, entries)) => *entries = total,
+            None => rung.push((sq_id, total)),
+        }
         // The device may run the tasks before the kernel goes on. If it is given up meanwhile, its next call says so.
         let _ = current.turn();
-        if rung { 0 } else { -1 }
+        0
     })
 }
 

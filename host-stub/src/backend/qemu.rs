@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
-use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::mailbox::{
-    BOOT_MAGIC, BootBlock, DeviceMailbox, FAULT_STRIDE, FaultKind, FaultRecord, HostMailbox, LOG_STRIDE,
-    MAILBOX_STRIDE, MAILBOX_VERSION, MAX_CORES,
+    BOOT_MAGIC, BootBlock, DeviceMailbox, FAULT_STRIDE, FaultKind, FaultRecord, HostMailbox, LEFT_BATCH_OPEN,
+    LOG_STRIDE, MAILBOX_STRIDE, MAILBOX_VERSION, MAX_CORES,
 };
 use hcomm_aicpu::spec::map::{BOOT_BLOCK_PHYS, DEVICE_MAILBOX_PHYS, FAULT_PHYS, HOST_MAILBOX_PHYS, LOG_PHYS};
 use hcomm_aicpu::spec::soc::Soc;
@@ -19,7 +18,7 @@ use hcomm_aicpu::spec::thread::MAX_THREADS;
 use super::log::LogReader;
 use super::process::Process;
 use super::symbols::Symbols;
-use super::{Cpu, CpuFault, KernelEntry, Returned, report};
+use super::{Cpu, CpuFault, KernelEntry, Returned, Tables, report};
 use crate::error::Error;
 use crate::loader::Image;
 use crate::sim::KernelLaunch;
@@ -36,7 +35,7 @@ const CHECK_PERIOD: Duration = Duration::from_millis(5);
 pub struct QemuCpu {
     memory: Arc<SharedMemory>,
     image: Arc<Image>,
-    thread_table: DeviceAddr,
+    tables: Tables,
     soc: Soc,
     icount: bool,
     process: Process,
@@ -54,17 +53,17 @@ impl QemuCpu {
     pub fn start(
         memory: &Arc<SharedMemory>,
         image: &Arc<Image>,
-        thread_table: DeviceAddr,
+        tables: Tables,
         soc: Soc,
         icount: bool,
     ) -> Result<Self, Error> {
         load(memory, image);
-        write_boot_block(memory, thread_table, soc);
+        write_boot_block(memory, tables, soc);
         let log = LogReader::new(memory, &image.elf, 0).map_err(Error::Boot)?;
         let process = Process::start(memory, image.entry, icount).map_err(Error::Boot)?;
         let (memory, image) = (Arc::clone(memory), Arc::clone(image));
         let next_check = Instant::now();
-        let mut cpu = Self { memory, image, thread_table, soc, icount, process, log, seq: 0, next_check };
+        let mut cpu = Self { memory, image, tables, soc, icount, process, log, seq: 0, next_check };
         cpu.wait_ready()?;
         Ok(cpu)
     }
@@ -150,8 +149,11 @@ impl Cpu for QemuCpu {
         if word(offset_of!(DeviceMailbox, done)).load(Ordering::Acquire) == self.seq {
             let code = self.memory.word32(mailbox + offset_of!(DeviceMailbox, ret) as u64).load(Ordering::Relaxed);
             let instructions = word(offset_of!(DeviceMailbox, instructions)).load(Ordering::Relaxed);
+            let left =
+                self.memory.word32(mailbox + offset_of!(DeviceMailbox, left_behind) as u64).load(Ordering::Relaxed);
             self.log.drain();
-            return Ok(Some(Returned { code, instructions }));
+            let batch_left_open = left & LEFT_BATCH_OPEN != 0;
+            return Ok(Some(Returned { code, instructions, batch_left_open, rung: None }));
         }
         self.check_fault()?;
         let now = Instant::now();
@@ -189,12 +191,12 @@ impl Cpu for QemuCpu {
         ] {
             self.memory.zero_low(phys, MAX_CORES * len as usize);
         }
-        *self = Self::start(&self.memory, &self.image, self.thread_table, self.soc, self.icount).map_err(|error| {
-            match error {
+        *self = Self::start(&self.memory, &self.image, self.tables, self.soc, self.icount).map_err(
+            |error| match error {
                 Error::Boot(text) => CpuFault::Cpu(text),
                 other => CpuFault::Cpu(other.to_string()),
-            }
-        })?;
+            },
+        )?;
         Ok(())
     }
 }
@@ -207,13 +209,14 @@ fn load(memory: &SharedMemory, image: &Image) {
     }
 }
 
-fn write_boot_block(memory: &SharedMemory, thread_table: DeviceAddr, soc: Soc) {
+fn write_boot_block(memory: &SharedMemory, tables: Tables, soc: Soc) {
     let word32 = |offset: usize| memory.word32(BOOT_BLOCK_PHYS + offset as u64);
     let word64 = |offset: usize| memory.word64(BOOT_BLOCK_PHYS + offset as u64);
     word32(offset_of!(BootBlock, version)).store(MAILBOX_VERSION, Ordering::Relaxed);
     word64(offset_of!(BootBlock, hbm_base)).store(memory.hbm_base(), Ordering::Relaxed);
     word64(offset_of!(BootBlock, hbm_size)).store(memory.hbm_size(), Ordering::Relaxed);
-    word64(offset_of!(BootBlock, thread_table)).store(thread_table.0, Ordering::Relaxed);
+    word64(offset_of!(BootBlock, thread_table)).store(tables.threads.0, Ordering::Relaxed);
+    word64(offset_of!(BootBlock, comm_table)).store(tables.comms.0, Ordering::Relaxed);
     word32(offset_of!(BootBlock, thread_slots)).store(MAX_THREADS as u32, Ordering::Relaxed);
     word32(offset_of!(BootBlock, soc)).store(soc as u32, Ordering::Relaxed);
     word32(offset_of!(BootBlock, magic)).store(BOOT_MAGIC, Ordering::Release);

@@ -150,6 +150,26 @@ pub extern "C" fn HcommBatchModeEnd(batch_tag: *const c_char) -> i32 {
     dispatch("HcommBatchModeEnd", || abi::HcommBatchModeEnd(batch_tag), in_kernels_only)
 }
 
+/// Locks the communicator called `commId`, until HcommReleaseComm or the end of the kernel.
+///
+/// # Safety
+/// `commId` is null, or bytes can be read there up to a zero byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcommAcquireComm(comm_id: *const c_char) -> i32 {
+    // SAFETY: passed on.
+    dispatch("HcommAcquireComm", || unsafe { abi::HcommAcquireComm(comm_id) }, in_kernels_only)
+}
+
+/// Unlocks the communicator called `commId`.
+///
+/// # Safety
+/// As for HcommAcquireComm.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcommReleaseComm(comm_id: *const c_char) -> i32 {
+    // SAFETY: passed on.
+    dispatch("HcommReleaseComm", || unsafe { abi::HcommReleaseComm(comm_id) }, in_kernels_only)
+}
+
 /// Waits until the device has taken every task that is queued on a thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommThreadSynchronize(thread: ThreadHandle) -> i32 {
@@ -163,7 +183,7 @@ pub extern "C" fn HcommThreadJoin(thread: ThreadHandle, timeout: u32) -> i32 {
 }
 
 /// The names that a native kernel may leave undefined, and what they must be bound to.
-fn exports() -> [(&'static CStr, *const c_void); 11] {
+fn exports() -> [(&'static CStr, *const c_void); 13] {
     macro_rules! table {
         ($($name:ident),*) => {
             [$((
@@ -185,6 +205,8 @@ fn exports() -> [(&'static CStr, *const c_void); 11] {
         HcommThreadResAcquireTimeOut,
         HcommBatchModeStart,
         HcommBatchModeEnd,
+        HcommAcquireComm,
+        HcommReleaseComm,
         HcommThreadSynchronize,
         HcommThreadJoin
     ]

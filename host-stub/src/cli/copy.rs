@@ -1,4 +1,4 @@
-//! `copy`: a file goes through the device, userIn to cclBuf, and both ends are compared.
+//! `copy`: a file goes through the device, userIn to cclBuf to userOut, and both ends are compared.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,6 +16,9 @@ use super::failure::Failure;
 use super::number;
 use super::output::Output;
 use super::session::{self, CpuArg, Session};
+
+/// Most bytes of the file that are in device memory at a time, on each side.
+const ROUND: u64 = 256 << 20;
 
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = session::FAULT_HELP)]
@@ -67,7 +70,8 @@ pub fn run(args: &CopyArgs, output: Output) -> Result<(), Failure> {
     let mut out = File::create(&args.output).map_err(|error| in_usage(&args.output, &error))?;
 
     // An allocation has at least one byte.
-    let user_in = session.device().malloc(input_len.clamp(1, session.ccl_buf_size()))?;
+    let size = input_len.clamp(1, ROUND);
+    let (user_in, user_out) = (session.device().malloc(size)?, session.device().malloc(size)?);
     let progress = progress_bar(input_len, args.session.verbose);
     let mut totals = Totals::default();
     let mut hasher = Sha256::new();
@@ -80,13 +84,13 @@ pub fn run(args: &CopyArgs, output: Output) -> Result<(), Failure> {
             break;
         }
         let started = Instant::now();
-        let stats = session.copy_to_ccl_buf(user_in.addr(), len)?;
+        let stats = session.copy_through_ccl_buf(user_in.addr(), user_out.addr(), len)?;
         totals.device_time += started.elapsed();
         totals.bytes += len;
         totals.launches += 1;
         totals.tasks += stats.tasks();
         totals.doorbells += stats.doorbells();
-        drain(&session, len, &mut out, &mut piece, &progress).map_err(|error| error.at(&args.output))?;
+        drain(&session, &user_out, len, &mut out, &mut piece, &progress).map_err(|error| error.at(&args.output))?;
         if len < user_in.len() {
             break;
         }
@@ -183,13 +187,19 @@ fn fill(
     Ok(filled)
 }
 
-/// Writes the first `len` bytes of the communicator's buffer to the file.
-fn drain(session: &Session, len: u64, out: &mut File, piece: &mut [u8], progress: &ProgressBar) -> Result<(), Moving> {
+/// Writes the first `len` bytes of `user_out` to the file.
+fn drain(
+    session: &Session,
+    user_out: &DeviceBuffer,
+    len: u64,
+    out: &mut File,
+    piece: &mut [u8],
+    progress: &ProgressBar,
+) -> Result<(), Moving> {
     let mut written = 0;
     while written < len {
         let part = (len - written).min(piece.len() as u64) as usize;
-        let addr = hcomm_aicpu::spec::DeviceAddr(session.ccl_buf().0 + written);
-        session.device().copy_out(addr, &mut piece[..part])?;
+        session.device().copy_out(user_out.at(written), &mut piece[..part])?;
         out.write_all(&piece[..part])?;
         written += part as u64;
         progress.inc(part as u64);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::failure::Failure;
 use super::number;
 use super::output::Output;
-use super::session::{self, CpuArg, Session};
+use super::session::{self, CONTROL_TASKS, CpuArg, Session};
 
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = session::FAULT_HELP)]
@@ -38,7 +38,10 @@ struct Answer {
     #[serde(serialize_with = "session::hex")]
     seed: u64,
     len: u64,
+    /// Tasks of the copy.
     tasks: u64,
+    /// Tasks that keep the launch in step with its stream.
+    control_tasks: u64,
     doorbells: u64,
     verified: bool,
 }
@@ -85,7 +88,8 @@ pub fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
         ccl_buf_size,
         seed,
         len,
-        tasks: stats.tasks(),
+        tasks: stats.tasks() - CONTROL_TASKS,
+        control_tasks: CONTROL_TASKS,
         doorbells: stats.doorbells(),
         verified: true,
     };
@@ -93,13 +97,14 @@ pub fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
 }
 
 fn report(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
-    let Answer { len, tasks, doorbells, .. } = answer;
+    let Answer { len, tasks, control_tasks, doorbells, .. } = answer;
     writeln!(out, "cpu        {}", answer.cpu.description())?;
     writeln!(out, "thread     {:#018x}", answer.thread)?;
     writeln!(out, "queue      stream {}, sq {}, depth {}", answer.stream_id, answer.sq_id, answer.depth)?;
     writeln!(out, "user_in    {:#x}", answer.user_in)?;
     writeln!(out, "ccl_buf    {:#x}, {} bytes", answer.ccl_buf, answer.ccl_buf_size)?;
     writeln!(out, "tasks      {tasks}")?;
+    writeln!(out, "notifies   {control_tasks}: start and end")?;
     writeln!(out, "doorbells  {doorbells}")?;
     writeln!(out, "verified   {len} of {len} bytes equal, seed {:#x}", answer.seed)
 }

@@ -1,4 +1,4 @@
-//! What `run` and `copy` have in common: a device with a communicator, a thread and the kernel `local_copy`.
+//! What `run` and `copy` have in common: a device with a communicator, threads and a stream.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,9 +9,11 @@ use clap::ValueEnum;
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
-use hcomm_kernel::LocalCopyParams;
+use hcomm_kernel::{LocalCopyParams, STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams};
 use host_stub::product::{DEFAULT_PRODUCT, PRODUCTS, Product};
-use host_stub::{Comm, CommOptions, Cpu, Device, DeviceOptions, FaultPlan, FaultRule, Kernel, LaunchStats, Stream};
+use host_stub::{
+    Comm, CommOptions, ControlPair, Cpu, Device, DeviceOptions, FaultPlan, FaultRule, Kernel, LaunchStats, Stream,
+};
 use serde::{Serialize, Serializer};
 
 use super::device_log;
@@ -101,20 +103,26 @@ pub fn hex<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error
     serializer.collect_str(&format_args!("{number:#x}"))
 }
 
-/// A device that is ready for copies from a user's buffer into the communicator's.
+/// Tasks of a control pair: the wait for the start notify and the record of the end notify.
+pub const CONTROL_TASKS: u64 = 2;
+
+/// A device that is ready for copies by way of the communicator's buffer.
 pub struct Session {
     // Dropped in this order: a communicator must outlive the streams that use it.
     stream: Stream,
     comm: Comm,
     device: Device,
-    kernel: Kernel,
+    local_copy: Kernel,
+    staged_copy: Kernel,
     thread: ThreadHandle,
+    output: ThreadHandle,
+    control: ControlPair,
     ccl_buf: DeviceAddr,
     ccl_buf_size: u64,
 }
 
 impl Session {
-    /// Opens the device and acquires what `local_copy` needs.
+    /// Opens the device and acquires what the kernels need.
     pub fn open(args: &SessionArgs, ccl_buffer: Option<u64>) -> Result<Self, Failure> {
         if args.verbose {
             device_log::show();
@@ -140,10 +148,12 @@ impl Session {
         let device = Device::open(options)?;
         let comm = Comm::with_options(&device, CommOptions { ccl_buffer })?;
         let (ccl_buf, ccl_buf_size) = comm.hccl_buffer()?;
-        let thread = comm.acquire_threads(Engine::AICPU_TS, 1, 1)?[0];
-        let kernel = device.load_kernel("local_copy")?;
+        let thread = comm.acquire_threads(Engine::AICPU_TS, 1, STAGED_COPY_INPUT_NOTIFIES + 1)?[0];
+        let (local_copy, staged_copy) = (device.load_kernel("local_copy")?, device.load_kernel("staged_copy")?);
         let stream = Stream::new(&device);
-        Ok(Self { stream, comm, device, kernel, thread, ccl_buf, ccl_buf_size })
+        let output = comm.acquire_threads(Engine::AICPU_TS, 1, STAGED_COPY_OUTPUT_NOTIFIES)?[0];
+        let control = ControlPair::new(&comm, &stream, thread, STAGED_COPY_INPUT_NOTIFIES)?;
+        Ok(Self { stream, comm, device, local_copy, staged_copy, thread, output, control, ccl_buf, ccl_buf_size })
     }
 
     pub fn device(&self) -> &Device {
@@ -177,8 +187,31 @@ impl Session {
             ccl_buf: self.ccl_buf,
             ccl_buf_size: self.ccl_buf_size,
             len,
+            control: self.control.control(),
         };
-        let stats = self.stream.launch(&self.kernel, &params)?;
+        let stats = self.stream.launch_with_control(&self.control, &self.local_copy, &params)?;
+        self.stream.synchronize()?;
+        Ok(stats)
+    }
+    /// Launches `staged_copy` for `len` bytes from `user_in` through the communicator's buffer to `user_out`; waits for it.
+    pub fn copy_through_ccl_buf(
+        &self,
+        user_in: DeviceAddr,
+        user_out: DeviceAddr,
+        len: u64,
+    ) -> Result<Arc<LaunchStats>, Failure> {
+        let params = StagedCopyParams {
+            header: StagedCopyParams::HEADER,
+            input: self.thread.0,
+            output: self.output.0,
+            user_in,
+            user_out,
+            ccl_buf: self.ccl_buf,
+            ccl_buf_size: self.ccl_buf_size,
+            len,
+            control: self.control.control(),
+        };
+        let stats = self.stream.launch_with_control(&self.control, &self.staged_copy, &params)?;
         self.stream.synchronize()?;
         Ok(stats)
     }

@@ -209,7 +209,7 @@ fn decode_fields(soc: &str, hex: &str, output: Output) -> Result<(), Failure> {
     let fields = decode::fields(&bytes).map_err(|error| refused(&error))?;
     match decode::decode(&bytes) {
         Ok(task) => {
-            let answer = DecodeAnswer { soc, kind: task.kind.name(), task_id: task.task_id, fields };
+            let answer = DecodeAnswer { soc, kind: task.action.name(), task_id: task.task_id, fields };
             output.answer(&answer, |out| {
                 writeln!(out, "{:<18} {}, task id {:#x}", "task", answer.kind, answer.task_id)?;
                 write_fields(out, &answer.fields)

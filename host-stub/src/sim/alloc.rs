@@ -17,6 +17,8 @@ pub enum Kind {
     Ring,
     /// Table of thread descriptors.
     ThreadTable,
+    /// Table of communicators.
+    CommTable,
     /// Notify ids of a thread.
     Notify,
     /// Parameters of a launch.
@@ -29,6 +31,7 @@ impl Kind {
             Self::User => "a user buffer",
             Self::Ring => "the ring of a queue",
             Self::ThreadTable => "the thread table",
+            Self::CommTable => "the table of communicators",
             Self::Notify => "a notify table",
             Self::Args => "launch parameters",
         }

@@ -89,9 +89,101 @@ const SDMA: &[Spec] = &[
     spec("dst_offset_high", 62, 0, 16, Only(0)),
 ];
 
+/// Bytes 8..64 of types 6 and 7.
+const NOTIFY: &[Spec] = &[
+    spec("notify_id", 8, 0, 17, Any),
+    spec("res1", 10, 1, 13, Reserved),
+    spec("cnt_flag", 11, 6, 1, Any),
+    spec("clr_flag", 11, 7, 1, Any),
+    spec("sub_type", 12, 0, 16, Any),
+    spec("kernel_credit", 14, 0, 8, Any),
+    spec("res2", 15, 0, 5, Reserved),
+    spec("sqe_length", 15, 5, 3, Only(0)),
+    spec("cnt_value", 16, 0, 32, Any),
+    spec("wait_mode", 20, 0, 2, Any),
+    spec("record_mode", 20, 2, 3, Any),
+    spec("bitmap", 20, 5, 1, Any),
+    spec("res3", 20, 6, 26, Reserved),
+    spec("timeout", 24, 0, 32, Any),
+    spec("exe_result", 28, 0, 32, Only(0)),
+    spec("res4", 32, 0, 64, Reserved),
+    spec("res5", 40, 0, 64, Reserved),
+    spec("res6", 48, 0, 64, Reserved),
+    spec("res7", 56, 0, 64, Reserved),
+];
+
+/// Bytes 8..64 of type 8.
+const WRITE_VALUE: &[Spec] = &[
+    spec("res1", 8, 0, 32, Reserved),
+    spec("res2", 12, 0, 16, Reserved),
+    spec("kernel_credit", 14, 0, 8, Any),
+    spec("res3", 15, 0, 8, Reserved),
+    spec("addr_low", 16, 0, 32, Any),
+    spec("addr_high", 20, 0, 17, Any),
+    spec("res4", 22, 1, 3, Reserved),
+    spec("awsize", 22, 4, 3, Only(2)),
+    spec("snoop", 22, 7, 1, Only(0)),
+    spec("awcache", 23, 0, 4, Only(0)),
+    spec("awprot", 23, 4, 3, Only(0)),
+    spec("va", 23, 7, 1, Only(1)),
+    spec("res5", 24, 0, 32, Reserved),
+    spec("sub_type", 28, 0, 32, Only(0)),
+    spec("value0", 32, 0, 32, Any),
+    spec("value1", 36, 0, 32, Only(0)),
+    spec("value2_3", 40, 0, 64, Only(0)),
+    spec("value4_5", 48, 0, 64, Only(0)),
+    spec("value6_7", 56, 0, 64, Only(0)),
+];
+
+/// What the fields of one form of a notify must hold besides those that carry its id, value and time-out.
+struct Form {
+    fields: &'static [(&'static str, u64)],
+    has_value: bool,
+    has_timeout: bool,
+}
+
+const fn form(fields: &'static [(&'static str, u64)], has_value: bool, has_timeout: bool) -> Form {
+    Form { fields, has_value, has_timeout }
+}
+
+const RECORD: Form = form(
+    &[("clr_flag", 0), ("sub_type", 0), ("kernel_credit", 254), ("wait_mode", 0), ("record_mode", 0), ("bitmap", 0)],
+    false,
+    false,
+);
+const RECORD_BITS: Form = form(
+    &[("clr_flag", 0), ("sub_type", 2), ("kernel_credit", 254), ("wait_mode", 0), ("record_mode", 0), ("bitmap", 0)],
+    true,
+    false,
+);
+const RECORD_VALUE: Form = form(
+    &[("clr_flag", 0), ("sub_type", 2), ("kernel_credit", 254), ("wait_mode", 0), ("record_mode", 2), ("bitmap", 0)],
+    true,
+    false,
+);
+/// A wait needs the credit "never": the queue's own timer would end it, and it would miss its record.
+const WAIT: Form = form(
+    &[("clr_flag", 1), ("sub_type", 1), ("kernel_credit", 255), ("wait_mode", 0), ("record_mode", 0), ("bitmap", 0)],
+    false,
+    true,
+);
+const WAIT_BITS: Form = form(
+    &[("clr_flag", 1), ("sub_type", 3), ("kernel_credit", 255), ("wait_mode", 0), ("record_mode", 0), ("bitmap", 1)],
+    true,
+    false,
+);
+const WAIT_VALUE: Form = form(
+    &[("clr_flag", 1), ("sub_type", 3), ("kernel_credit", 255), ("wait_mode", 1), ("record_mode", 0), ("bitmap", 0)],
+    true,
+    false,
+);
+
+const TYPE_NOTIFY_RECORD: u8 = 6;
+const TYPE_NOTIFY_WAIT: u8 = 7;
+const TYPE_WRITE_VALUE: u8 = 8;
 const TYPE_SDMA: u8 = 11;
 
-/// Names of the types, by number. Only SDMA is carried out.
+/// Names of the types, by number. SDMA, notifies and write value are carried out.
 const TYPES: [&str; 22] = [
     "aic",
     "aiv",
@@ -128,21 +220,76 @@ pub struct Field {
     pub value: u64,
 }
 
-/// What a task does.
+/// What a record does to its notify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TaskKind {
-    /// Copies `len` bytes from `src` to `dst`.
-    SdmaCopy,
-    /// Reduces `len` bytes of `src` into `dst`; the opcode names type and operator.
-    SdmaReduce,
+pub enum Effect {
+    /// Sets the one bit.
+    Set,
+    /// Count form, one record for several waits: sets these bits.
+    SetBits(u32),
+    /// Count form, several records for one wait: writes this value.
+    Write(u32),
 }
 
-impl TaskKind {
+/// What a wait waits for, and clears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// The one bit.
+    Set,
+    /// Count form, one record for several waits: any of these bits.
+    AnyOf(u32),
+    /// Count form, several records for one wait: this value.
+    Equal(u32),
+}
+
+/// What a task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Copies, or reduces the source into the destination.
+    Sdma {
+        /// First byte read.
+        src: u64,
+        /// First byte written.
+        dst: u64,
+        /// Bytes.
+        len: u32,
+        /// 0 = copy, else it names element type and operator.
+        opcode: u8,
+    },
+    /// Records a notify.
+    Record {
+        /// The notify.
+        id: u32,
+        /// What becomes of it.
+        effect: Effect,
+    },
+    /// Waits for a notify.
+    Wait {
+        /// The notify.
+        id: u32,
+        /// What it waits for.
+        until: Until,
+        /// Limit in seconds, 0 = for ever.
+        timeout_s: u32,
+    },
+    /// Writes 32 bits.
+    WriteValue {
+        /// First byte written.
+        addr: u64,
+        /// The value.
+        value: u32,
+    },
+}
+
+impl Action {
     /// Name in messages.
     pub fn name(self) -> &'static str {
         match self {
-            Self::SdmaCopy => "sdma copy",
-            Self::SdmaReduce => "sdma reduce",
+            Self::Sdma { opcode: 0, .. } => "sdma copy",
+            Self::Sdma { .. } => "sdma reduce",
+            Self::Record { .. } => "notify record",
+            Self::Wait { .. } => "notify wait",
+            Self::WriteValue { .. } => "write value",
         }
     }
 }
@@ -150,18 +297,10 @@ impl TaskKind {
 /// A decoded task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// What it does.
-    pub kind: TaskKind,
     /// Its 32-bit id.
     pub task_id: u32,
-    /// First byte read.
-    pub src: u64,
-    /// First byte written.
-    pub dst: u64,
-    /// Bytes.
-    pub len: u32,
-    /// SDMA opcode: 0 = copy.
-    pub opcode: u8,
+    /// What it does.
+    pub action: Action,
 }
 
 /// Why a descriptor is not carried out.
@@ -232,15 +371,51 @@ pub fn decode(sqe: &[u8; SQE_LEN]) -> Result<Task, DecodeError> {
             _ => {}
         }
     }
-    let opcode = sqe[16];
-    Ok(Task {
-        kind: if opcode == 0 { TaskKind::SdmaCopy } else { TaskKind::SdmaReduce },
-        task_id: task_id(sqe),
-        src: word64(sqe, 32),
-        dst: word64(sqe, 40),
-        len: word64(sqe, 48) as u32,
-        opcode,
-    })
+    let action = match sqe[0] & 0x3f {
+        TYPE_NOTIFY_RECORD | TYPE_NOTIFY_WAIT => notify(sqe)?,
+        TYPE_WRITE_VALUE => Action::WriteValue {
+            addr: value_of(sqe, WRITE_VALUE, "addr_low") | value_of(sqe, WRITE_VALUE, "addr_high") << 32,
+            value: value_of(sqe, WRITE_VALUE, "value0") as u32,
+        },
+        _ => Action::Sdma { src: word64(sqe, 32), dst: word64(sqe, 40), len: word64(sqe, 48) as u32, opcode: sqe[16] },
+    };
+    Ok(Task { task_id: task_id(sqe), action })
+}
+
+/// The form of a notify record or wait; every flag that is not part of it is an error.
+fn notify(sqe: &[u8; SQE_LEN]) -> Result<Action, DecodeError> {
+    let field = |name| value_of(sqe, NOTIFY, name);
+    let (id, value) = (field("notify_id") as u32, field("cnt_value") as u32);
+    let is_record = sqe[0] & 0x3f == TYPE_NOTIFY_RECORD;
+    let counts = field("cnt_flag") == 1;
+    let timeout_s = field("timeout") as u32;
+    let record = |effect| Action::Record { id, effect };
+    let wait = |until| Action::Wait { id, until, timeout_s };
+    let (form, action) = match (is_record, counts) {
+        (true, false) => (RECORD, record(Effect::Set)),
+        (true, true) if field("record_mode") == 0 => (RECORD_BITS, record(Effect::SetBits(value))),
+        (true, true) => (RECORD_VALUE, record(Effect::Write(value))),
+        (false, false) => (WAIT, wait(Until::Set)),
+        (false, true) if field("bitmap") == 1 => (WAIT_BITS, wait(Until::AnyOf(value))),
+        (false, true) => (WAIT_VALUE, wait(Until::Equal(value))),
+    };
+    let no_value = (!form.has_value).then_some(("cnt_value", 0));
+    let no_timeout = (!form.has_timeout).then_some(("timeout", 0));
+    for (name, supported) in form.fields.iter().copied().chain(no_value).chain(no_timeout) {
+        let value = field(name);
+        if value != supported {
+            return Err(DecodeError::Unsupported { name, byte: find(NOTIFY, name).byte, value, supported });
+        }
+    }
+    Ok(action)
+}
+
+fn find(specs: &'static [Spec], name: &str) -> &'static Spec {
+    specs.iter().find(|spec| spec.name == name).expect("a field of the table")
+}
+
+fn value_of(sqe: &[u8; SQE_LEN], specs: &'static [Spec], name: &str) -> u64 {
+    extract(sqe, find(specs, name))
 }
 
 /// Task id of a descriptor of any type.
@@ -297,6 +472,8 @@ fn to_check(sqe: &[u8; SQE_LEN], body: &'static [Spec]) -> impl Iterator<Item = 
 fn body(sqe: &[u8; SQE_LEN]) -> Result<&'static [Spec], DecodeError> {
     match sqe[0] & 0x3f {
         TYPE_SDMA => Ok(SDMA),
+        TYPE_NOTIFY_RECORD | TYPE_NOTIFY_WAIT => Ok(NOTIFY),
+        TYPE_WRITE_VALUE => Ok(WRITE_VALUE),
         value => Err(DecodeError::UnknownType { value }),
     }
 }
@@ -326,45 +503,138 @@ mod tests {
         std::array::from_fn(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
     }
 
-    #[test]
-    fn golden_copy_decodes() {
-        let expected = Task {
-            kind: TaskKind::SdmaCopy,
-            task_id: 65541,
-            src: 0x12c1_8000_0000,
-            dst: 0x12c0_c000_0000,
-            len: 1 << 20,
-            opcode: 0,
-        };
-        assert_eq!(decode(&bytes(COPY)), Ok(expected));
+    const RECORD_BITS: &str = "0600000007000000050000400200fe00010000000000000000000000000000000000000000000000000000000000\
+                               000000000000000000000000000000000000";
+    const WAIT_ONE: &str = "0700000001000400010000800100ff00000000000000000001000000000000000000000000000000000000000000\
+                            000000000000000000000000000000000000";
+    const WRITE: &str = "0800000000000500000000000000fe00001000000000208000000000000000000100000000000000000000000000\
+                         000000000000000000000000000000000000";
+
+    fn action(hex: &str) -> Result<Action, DecodeError> {
+        decode(&bytes(hex)).map(|task| task.action)
     }
 
     #[test]
-    fn fields_cover_every_bit_once() {
-        let mut seen = [0u8; SQE_LEN];
-        for spec in HEADER.iter().chain(SDMA) {
-            for bit in spec.bit..spec.bit + spec.width {
-                let (byte, mask) = (spec.byte + bit as usize / 8, 1 << (bit % 8));
-                assert_eq!(seen[byte] & mask, 0, "{} overlaps", spec.name);
-                seen[byte] |= mask;
-            }
+    fn golden_copy_decodes() {
+        let action = Action::Sdma { src: 0x12c1_8000_0000, dst: 0x12c0_c000_0000, len: 1 << 20, opcode: 0 };
+        assert_eq!(decode(&bytes(COPY)), Ok(Task { task_id: 65541, action }));
+    }
+
+    /// Rows of the golden descriptors: bytes 0..32 (the rest is zero), task id, action.
+    #[test]
+    fn golden_notifies_decode() {
+        let record = |id, effect| Action::Record { id, effect };
+        let wait = |id, until, timeout_s| Action::Wait { id, until, timeout_s };
+        let rows = [
+            ("0600000001000300000000000000fe00", 196609, record(0, Effect::Set)),
+            ("0600000002000300010000000000fe00", 196610, record(1, Effect::Set)),
+            ("0600000004000300ffff01000000fe00", 196612, record(131071, Effect::Set)),
+            ("0700000001000400010000800100ff00000000000000000001000000", 262145, wait(1, Until::Set, 1)),
+            ("0700000002000400ff1f00800100ff0000000000000000002c070000", 262146, wait(8191, Until::Set, 1836)),
+            ("0700000003000400ffff01800100ff00000000000000000047070000", 262147, wait(131071, Until::Set, 1863)),
+            ("0700000005000400ffff01800100ff000000000000000000bc430000", 262149, wait(131071, Until::Set, 17340)),
+            ("0600000007000000050000400200fe0001000000", 7, record(5, Effect::SetBits(1))),
+            ("0700000008000000050000c00300ff000100000020000000", 8, wait(5, Until::AnyOf(1), 0)),
+            ("0600000009000000050000400200fe000100000008000000", 9, record(5, Effect::Write(1))),
+            ("070000000a000000050000c00300ff000100000001000000", 10, wait(5, Until::Equal(1), 0)),
+            ("0600000007000000050000400200fe00ffffffff", 7, record(5, Effect::SetBits(u32::MAX))),
+            ("0700000008000000050000c00300ff00ffffffff20000000", 8, wait(5, Until::AnyOf(u32::MAX), 0)),
+            ("0600000009000000050000400200fe00ffffffff08000000", 9, record(5, Effect::Write(u32::MAX))),
+            ("070000000a000000050000c00300ff00ffffffff01000000", 10, wait(5, Until::Equal(u32::MAX), 0)),
+        ];
+        for (hex, task_id, action) in rows {
+            assert_eq!(decode(&bytes(&format!("{hex:0<128}"))), Ok(Task { task_id, action }), "{hex}");
         }
-        assert_eq!(seen, [0xff; SQE_LEN]);
+    }
+
+    #[test]
+    fn golden_writes_decode() {
+        let rows = [
+            ("0800000000000500000000000000fe000010000000002080000000000000000001", 0x1000, 1),
+            ("0800000002000500000000000000fe00ffffffffffff21800000000000000000ffffffff", 0x1_ffff_ffff_ffff, u32::MAX),
+            (
+                "0800000003000500000000000000fe0078563412000021800000000000000000785634120000",
+                0x1_0000_1234_5678,
+                0x1234_5678,
+            ),
+        ];
+        for (hex, addr, value) in rows {
+            assert_eq!(action(&format!("{hex:0<128}")), Ok(Action::WriteValue { addr, value }), "{hex}");
+        }
+        // The 64-bit form rings doorbells of network cards.
+        let db = "0800000006000100000000000000fe00400000c0c012308000000000000000008877665544332211";
+        let expected = DecodeError::Unsupported { name: "awsize", byte: 22, value: 3, supported: 2 };
+        assert_eq!(action(&format!("{db:0<128}")), Err(expected));
+    }
+
+    #[test]
+    fn golden_rows_of_other_kinds_are_refused_by_name() {
+        let doorbell = "0900000001000600030000000000fe00ffff00feffff0080";
+        let cond = "1400000001000200000000800000fe0087516009800000c0";
+        for (hex, value) in [(doorbell, 9), (cond, 20)] {
+            assert_eq!(action(&format!("{hex:0<128}")), Err(DecodeError::UnknownType { value }));
+        }
+    }
+
+    const TABLES: [(&str, &[Spec]); 4] =
+        [(COPY, SDMA), (RECORD_BITS, NOTIFY), (WAIT_ONE, NOTIFY), (WRITE, WRITE_VALUE)];
+
+    #[test]
+    fn fields_cover_every_bit_once() {
+        for (_, table) in TABLES {
+            let mut seen = [0u8; SQE_LEN];
+            for spec in HEADER.iter().chain(table) {
+                for bit in spec.bit..spec.bit + spec.width {
+                    let (byte, mask) = (spec.byte + bit as usize / 8, 1 << (bit % 8));
+                    assert_eq!(seen[byte] & mask, 0, "{} overlaps", spec.name);
+                    seen[byte] |= mask;
+                }
+            }
+            assert_eq!(seen, [0xff; SQE_LEN]);
+        }
     }
 
     #[test]
     fn every_bit_that_must_not_change_is_refused_by_name() {
-        for spec in HEADER.iter().chain(SDMA).filter(|spec| !matches!(spec.rule, Any)) {
-            for bit in spec.bit..spec.bit + spec.width {
-                let mut sqe = bytes(COPY);
-                sqe[spec.byte + bit as usize / 8] ^= 1 << (bit % 8);
-                let value = extract(&sqe, spec);
-                let expected = match spec.rule {
-                    Only(supported) => DecodeError::Unsupported { name: spec.name, byte: spec.byte, value, supported },
-                    _ => DecodeError::Reserved { name: spec.name, byte: spec.byte, value },
-                };
-                assert_eq!(decode(&sqe), Err(expected));
+        for (hex, table) in TABLES {
+            for spec in HEADER.iter().chain(table).filter(|spec| !matches!(spec.rule, Any)) {
+                for bit in spec.bit..spec.bit + spec.width {
+                    let mut sqe = bytes(hex);
+                    sqe[spec.byte + bit as usize / 8] ^= 1 << (bit % 8);
+                    let (name, byte, value) = (spec.name, spec.byte, extract(&sqe, spec));
+                    let expected = match spec.rule {
+                        Only(supported) => DecodeError::Unsupported { name, byte, value, supported },
+                        _ => DecodeError::Reserved { name, byte, value },
+                    };
+                    assert_eq!(decode(&sqe), Err(expected));
+                }
             }
+        }
+    }
+
+    #[test]
+    fn flags_that_make_no_known_notify_are_refused_by_name() {
+        let unsupported = |name, byte, value, supported| DecodeError::Unsupported { name, byte, value, supported };
+        let cases = [
+            // A wait that the queue's timer may end, that does not clear, or that waits for "bigger".
+            (WAIT_ONE, 14, 0x01, unsupported("kernel_credit", 14, 254, 255)),
+            (WAIT_ONE, 11, 0x80, unsupported("clr_flag", 11, 0, 1)),
+            (WAIT_ONE, 11, 0x40, unsupported("sub_type", 12, 1, 3)),
+            (WAIT_ONE, 20, 0x02, unsupported("wait_mode", 20, 2, 0)),
+            (WAIT_ONE, 20, 0x04, unsupported("record_mode", 20, 1, 0)),
+            (WAIT_ONE, 16, 0x01, unsupported("cnt_value", 16, 1, 0)),
+            // A record that clears, adds, has a time-out, or is of the other sub type.
+            (RECORD_BITS, 11, 0x80, unsupported("clr_flag", 11, 1, 0)),
+            (RECORD_BITS, 20, 0x04, unsupported("record_mode", 20, 1, 2)),
+            (RECORD_BITS, 20, 0x10, unsupported("record_mode", 20, 4, 2)),
+            (RECORD_BITS, 20, 0x20, unsupported("bitmap", 20, 1, 0)),
+            (RECORD_BITS, 24, 0x01, unsupported("timeout", 24, 1, 0)),
+            (RECORD_BITS, 12, 0x01, unsupported("sub_type", 12, 3, 2)),
+        ];
+        for (hex, byte, flip, error) in cases {
+            let mut sqe = bytes(hex);
+            sqe[byte] ^= flip;
+            assert_eq!(decode(&sqe), Err(error), "byte {byte} ^ {flip:#x}");
         }
     }
 
@@ -372,8 +642,8 @@ mod tests {
     fn zeroed_descriptor_is_not_a_task() {
         assert_eq!(decode(&[0; SQE_LEN]), Err(DecodeError::UnknownType { value: 0 }));
         assert_eq!(
-            DecodeError::UnknownType { value: 7 }.to_string(),
-            "descriptor type 7 (notify_wait) in byte 0 is not supported"
+            DecodeError::UnknownType { value: 9 }.to_string(),
+            "descriptor type 9 (ubdma) in byte 0 is not supported"
         );
     }
 

@@ -4,10 +4,14 @@
 use std::time::Duration;
 
 use super::alloc::AccessError;
+use super::deadlock::Deadlock;
 use super::decode::DecodeError;
+use super::notify::{Leftover, NoSuchNotify, NotifyName};
 
-/// Runtime's number: the task scheduler reported an error. Every error of a queue or of a task in it has this one.
+/// Runtime's number: the task scheduler reported an error. Every other error of a queue or of a task has this one.
 pub const RT_TS_ERROR: i32 = 507_001;
+/// Runtime's number: a wait for a notify came to its limit. A deadlock is one that was seen earlier.
+pub const RT_NOTIFY_TIMEOUT: i32 = 507_048;
 /// Runtime's number: a kernel on the AI CPU ran out of its time.
 pub const RT_AICPU_TIMEOUT: i32 = 507_017;
 /// Runtime's number: a kernel on the AI CPU returned non-zero, or faulted.
@@ -100,13 +104,30 @@ pub enum TaskError {
         /// Bytes of the task.
         len: u32,
     },
-    /// A kind that decodes, but is not carried out.
-    #[error("{kind} with opcode {opcode:#04x} is not supported yet")]
-    NotSupported {
-        /// Kind.
-        kind: &'static str,
+    /// An opcode that the engine does not compute.
+    #[error("sdma opcode {opcode:#04x} in byte 16 names no reduce of the engine")]
+    Opcode {
         /// Opcode.
         opcode: u8,
+    },
+    /// A reduce whose last element is not whole.
+    #[error("reduce of {len} bytes cuts an element of {size} bytes")]
+    CutElement {
+        /// Bytes of the task.
+        len: u32,
+        /// Bytes of an element.
+        size: u32,
+    },
+    /// A notify of nobody.
+    #[error(transparent)]
+    NoSuchNotify(#[from] NoSuchNotify),
+    /// A wait came to its limit.
+    #[error("{notify} was not recorded within {timeout_s} s")]
+    WaitTimeout {
+        /// The notify.
+        notify: NotifyName,
+        /// The limit.
+        timeout_s: u32,
     },
     /// The slot itself could not be read.
     #[error("descriptor at {addr:#x} is not in hbm")]
@@ -138,6 +159,50 @@ pub enum DeviceError {
         queue: QueueName,
         /// Why.
         error: DoorbellError,
+    },
+    /// An operation of a stream failed.
+    #[error("stream {stream_id}: {error}")]
+    Stream {
+        /// Stream.
+        stream_id: u32,
+        /// Why.
+        error: TaskError,
+    },
+    /// Nothing can go on.
+    #[error("{0}")]
+    Deadlock(Deadlock),
+    /// A kernel has queued work that nothing orders before the end of its stream.
+    #[error(
+        "stream {stream_id}: kernel {kernel} has queued {tasks} tasks on {queue} that no notify orders before the end of the stream: \
+         is the record of the end notify missing?"
+    )]
+    UnorderedWork {
+        /// Stream of the launch.
+        stream_id: u32,
+        /// Kernel.
+        kernel: String,
+        /// Queue.
+        queue: QueueName,
+        /// Its tasks that the stream has not waited for.
+        tasks: u64,
+    },
+    /// A notify that nobody waits for is set at the end of an operation.
+    #[error("stream {stream_id}: {} at the end{}", leftover_text(.first), others_text(*.others))]
+    NotifyLeftSet {
+        /// Stream that was synchronised.
+        stream_id: u32,
+        /// The one with the lowest id.
+        first: Leftover,
+        /// How many others.
+        others: usize,
+    },
+    /// A kernel has started a batch and not ended it: the tasks of the batch were dropped.
+    #[error("stream {stream_id}: kernel {kernel} has left its batch open, so that the tasks of the batch never ran")]
+    BatchLeftOpen {
+        /// Stream of the launch.
+        stream_id: u32,
+        /// Kernel.
+        kernel: String,
     },
     /// A copy that the host has queued.
     #[error("stream {stream_id}: copy of {len} bytes from {src:#x} to {dst:#x}: translation fault: {error}")]
@@ -226,19 +291,39 @@ fn at(place: Option<&str>) -> String {
 }
 
 impl DeviceError {
-    /// The runtime's number for it (507xxx). The runtime has one number for whatever goes wrong in a queue, 507001;
+    /// The runtime's number for it (507xxx). A wait that ends without its notify is 507048, in time or not; whatever else
+    /// goes wrong in a queue, 507001;
     /// a kernel that is too slow is 507017; one that ends in any way but with 0, and an AI CPU that is gone, 507018.
     pub fn runtime_code(&self) -> i32 {
         match self {
+            Self::Task { error: TaskError::WaitTimeout { .. }, .. } => RT_NOTIFY_TIMEOUT,
+            Self::Stream { error: TaskError::WaitTimeout { .. }, .. } | Self::Deadlock(_) => RT_NOTIFY_TIMEOUT,
             Self::Task { .. }
+            | Self::Stream { .. }
             | Self::HostCopy { .. }
             | Self::Doorbell { .. }
+            | Self::UnorderedWork { .. }
+            | Self::NotifyLeftSet { .. }
             | Self::Stalled { .. }
             | Self::Dropped { .. }
             | Self::Restarted
             | Self::Closed => RT_TS_ERROR,
             Self::KernelTimeout { .. } => RT_AICPU_TIMEOUT,
             Self::KernelCode { .. } | Self::KernelFault { .. } | Self::Cpu(_) => RT_AICPU_EXCEPTION,
+            Self::BatchLeftOpen { .. } => RT_AICPU_EXCEPTION,
         }
     }
+}
+
+fn leftover_text(leftover: &Leftover) -> String {
+    let Leftover { notify, value, untaken } = leftover;
+    match (untaken, value) {
+        (0, value) => format!("{notify} is {value:#x}"),
+        (1, _) => format!("1 record of {notify} has been waited for by nobody"),
+        (untaken, _) => format!("{untaken} records of {notify} have been waited for by nobody"),
+    }
+}
+
+fn others_text(count: usize) -> String {
+    if count == 0 { String::new() } else { format!(", and so are {count} other notifies") }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::baton::Baton;
 use super::error::DoorbellError;
 use super::memory::OutsideHbm;
+use super::notify::Owner;
 use super::queue::QueueConfig;
 use super::recovery::Recovery;
 use super::stream::{Op, StreamId, StreamShared};
@@ -21,6 +22,10 @@ pub enum Command {
     AddQueue(QueueConfig),
     /// Queues belong to no thread any more. Answered when no engine works on them.
     RemoveQueues(Vec<u32>, SyncSender<()>),
+    /// Notifies belong to somebody now.
+    AddNotifies(Vec<(u32, Owner)>),
+    /// Notifies belong to nobody any more.
+    RemoveNotifies(Vec<u32>),
     /// Queues are to stop; answered when they have.
     SuspendQueues(Vec<u32>, SyncSender<()>),
     /// Queues, or the device, start anew.
@@ -38,7 +43,7 @@ pub enum Command {
     /// The kernel on a core has ended.
     CoreEnded,
     /// An engine has done the task at the head of a queue.
-    Copied {
+    Transferred {
         /// Queue.
         sq_id: u32,
         /// How it went.

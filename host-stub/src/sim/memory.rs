@@ -14,6 +14,8 @@ use hcomm_aicpu::spec::map::{HBM_BASE, HBM_HOLE, HBM_MAX, HBM_STRIDE, LOW_SIZE, 
 use rustix::fs::{FallocateFlags, MemfdFlags, SeekFrom};
 use rustix::mm::{MapFlags, ProtFlags};
 
+use super::reduce::{BLOCK_LEN, Block, Reduce};
+
 /// From this length on a copy looks for holes of its source, in bytes. Below, the system calls cost more than the bytes.
 const HOLE_AWARE_LEN: u64 = 1 << 20;
 /// Device slots of a process: the HBM of the last one still ends below 2^47.
@@ -74,6 +76,21 @@ pub trait Memory: Send + Sync + 'static {
     /// # Errors
     /// [`OutsideHbm`].
     fn copy(&self, dst: u64, src: u64, len: u64) -> Result<(), OutsideHbm>;
+
+    /// Reduces `len` bytes of `src` into those of `dst`, block by block in the order of the addresses.
+    ///
+    /// # Errors
+    /// [`OutsideHbm`].
+    ///
+    /// # Panics
+    /// If `len` cuts an element.
+    fn reduce(&self, dst: u64, src: u64, len: u64, reduce: Reduce) -> Result<(), OutsideHbm>;
+
+    /// Writes `value` to the four bytes at `addr`.
+    ///
+    /// # Errors
+    /// [`OutsideHbm`].
+    fn write_value(&self, addr: u64, value: u32) -> Result<(), OutsideHbm>;
 
     /// The 64-bit word at `phys` of the low part.
     fn word64(&self, phys: u64) -> &AtomicU64;
@@ -368,6 +385,25 @@ impl Memory for SharedMemory {
             return self.copy_extents(dst, src, len);
         }
         self.copy_bytes(dst, src, len)
+    }
+
+    fn reduce(&self, dst: u64, src: u64, len: u64, reduce: Reduce) -> Result<(), OutsideHbm> {
+        self.hbm_ptr(dst, len)?;
+        self.hbm_ptr(src, len)?;
+        // Both operands go through blocks of our own: no reference is ever made to memory that others write.
+        let (mut left, mut right) = (Block([0; BLOCK_LEN]), Block([0; BLOCK_LEN]));
+        for done in (0..len).step_by(BLOCK_LEN) {
+            let part = (len - done).min(BLOCK_LEN as u64) as usize;
+            self.read(dst + done, &mut left.0[..part])?;
+            self.read(src + done, &mut right.0[..part])?;
+            reduce.apply(&mut left, &right, part);
+            self.write(dst + done, &left.0[..part])?;
+        }
+        Ok(())
+    }
+
+    fn write_value(&self, addr: u64, value: u32) -> Result<(), OutsideHbm> {
+        self.write(addr, &value.to_le_bytes())
     }
 
     fn word64(&self, phys: u64) -> &AtomicU64 {

@@ -4,15 +4,21 @@
 
 pub mod alloc;
 pub mod baton;
+pub mod deadlock;
 pub mod decode;
 pub mod engine;
 pub mod error;
+mod execute;
 pub mod fault;
 pub mod hold;
 pub mod inbox;
 pub mod memory;
+pub mod notify;
+mod operations;
+pub mod order;
 pub mod queue;
 pub mod recovery;
+pub mod reduce;
 pub mod scheduler;
 #[cfg(test)]
 mod scheduler_tests;

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use hcomm_aicpu::spec::map::{QUEUE_REGS_PHYS, QUEUE_REGS_SIZE};
 use hcomm_aicpu::spec::queue::{DOORBELL_OFFSET, Doorbell, HEAD_OFFSET, QueueStatus, SQ_REGS_STRIDE, STATUS_OFFSET};
@@ -10,6 +11,7 @@ use hcomm_aicpu::spec::thread::MAX_THREADS;
 use super::error::{DoorbellError, QueueName};
 use super::hold::Hold;
 use super::memory::Memory;
+use super::order::{Before, QueueLife};
 
 /// Hardware queues of a device: one for each thread.
 pub const MAX_QUEUES: u32 = MAX_THREADS as u32;
@@ -136,6 +138,8 @@ pub struct QueueEntry {
     pub doorbells: AtomicU64,
     /// Tasks carried out.
     pub tasks: AtomicU64,
+    /// Entries rung by calls, see `Shared::ring`.
+    pub rung: AtomicU64,
     /// Number of the doorbell that is refused, counted from 1; 0 = none.
     pub refuse_at: AtomicU64,
     /// Doorbells that the processor has rung by a call, refused ones included.
@@ -160,6 +164,21 @@ impl QueueTable {
     }
 }
 
+/// A wait at the head of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueWait {
+    /// Its task.
+    pub task_id: u32,
+    /// The notify.
+    pub notify_id: u32,
+    /// Its limit in seconds, 0 = for ever.
+    pub timeout_s: u32,
+    /// When it is over; `None`: never.
+    pub deadline: Option<Duration>,
+    /// It has looked and found nothing: the queue stands still until the next record.
+    pub parked: bool,
+}
+
 /// A queue, as the scheduler sees it.
 pub struct HwQueue {
     /// What it is made from.
@@ -174,6 +193,16 @@ pub struct HwQueue {
     pub last_rung: u64,
     /// Task id of the entry that was fetched last.
     pub task_id: u32,
+    /// Which life of which queue it is.
+    pub life: QueueLife,
+    /// Entries rung since it was made.
+    pub rung_total: u64,
+    /// Tasks carried out since it was made.
+    pub done_total: u64,
+    /// What has happened before the entry at `head`, on other queues.
+    pub before: Before,
+    /// The entry at `head` is a wait that has begun.
+    pub wait: Option<QueueWait>,
     /// An engine works on the entry at `head`.
     pub busy: bool,
     /// A task of it failed: nothing runs any more.
@@ -188,11 +217,35 @@ pub struct HwQueue {
 
 impl HwQueue {
     /// A queue with nothing rung.
-    pub fn new(config: QueueConfig) -> Self {
-        let (head, rung, count, last_rung) = (0, 0, 0, 0);
-        let (busy, stopped, active, suspended) = (false, false, false, false);
-        let hold = Hold::default();
-        Self { config, head, rung, count, last_rung, task_id: 0, busy, stopped, active, suspended, hold }
+    pub fn new(config: QueueConfig, life: QueueLife) -> Self {
+        Self {
+            config,
+            life,
+            head: 0,
+            rung: 0,
+            count: 0,
+            last_rung: 0,
+            rung_total: 0,
+            done_total: 0,
+            before: Before::default(),
+            wait: None,
+            task_id: 0,
+            busy: false,
+            stopped: false,
+            active: false,
+            suspended: false,
+            hold: Hold::default(),
+        }
+    }
+
+    /// Whether it stands still at a wait.
+    pub fn is_parked(&self) -> bool {
+        self.wait.is_some_and(|wait| wait.parked)
+    }
+
+    /// Whether the task at its head could go on.
+    pub fn is_runnable(&self) -> bool {
+        !self.busy && !self.stopped && !self.is_parked() && !self.is_empty()
     }
 
     /// Whether everything that was rung has been carried out.
@@ -214,6 +267,7 @@ impl HwQueue {
             return Ok(0);
         }
         check_doorbell(self.config.depth, doorbell.tail())?;
+        self.rung_total += u64::from(distance(self.rung, doorbell.tail(), self.config.depth));
         self.rung = doorbell.tail();
         Ok(new)
     }
@@ -227,8 +281,15 @@ impl HwQueue {
     pub fn advance(&mut self) -> u32 {
         self.hold.task_ran();
         self.head = if self.head + 1 == self.config.depth { 0 } else { self.head + 1 };
+        self.done_total += 1;
+        self.wait = None;
         self.head
     }
+}
+
+/// Entries from `from` up to `to` in a ring of `depth` entries.
+pub fn distance(from: u32, to: u32, depth: u32) -> u32 {
+    if to >= from { to - from } else { depth - from + to }
 }
 
 #[cfg(test)]
@@ -237,7 +298,7 @@ mod tests {
 
     #[test]
     fn case_26_count_of_doorbells_wraps() {
-        let mut queue = HwQueue::new(QueueConfig { stream_id: 1, sq_id: 0, base: 0, depth: 8 });
+        let mut queue = HwQueue::new(QueueConfig { stream_id: 1, sq_id: 0, base: 0, depth: 8 }, 1);
         queue.count = u32::MAX - 1;
         let ring = |count: u32, tail| Doorbell::default().with_count(count).with_tail(tail);
         for (count, tail) in [(u32::MAX, 1), (0, 2), (1, 3)] {

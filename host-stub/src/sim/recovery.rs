@@ -9,6 +9,7 @@ use hcomm_aicpu::spec::queue::QueueStatus;
 use super::error::DeviceError;
 use super::hold::Hold;
 use super::memory::Memory;
+use super::operations::HostStream;
 use super::queue::Registers;
 use super::scheduler::Scheduler;
 use crate::backend::CpuFault;
@@ -49,10 +50,13 @@ impl<M: Memory> Scheduler<M> {
         if dropped == 0 {
             return;
         }
+        // They count as over: nobody waits for them.
+        queue.done_total += u64::from(dropped);
+        queue.wait = None;
+        let (life, first_dropped) = (queue.life, queue.done_total - u64::from(dropped) + u64::from(begun));
+        let error = DeviceError::Dropped { queue: name, dropped, reason };
         for stream in self.streams.values_mut() {
-            if let Some(running) = stream.running.as_mut().filter(|running| last_rung > running.since) {
-                running.error.get_or_insert(DeviceError::Dropped { queue: name, dropped, reason });
-            }
+            stream.note_dropped(life, first_dropped, last_rung, &error);
         }
     }
 
@@ -91,6 +95,8 @@ impl<M: Memory> Scheduler<M> {
         for index in 0..self.queues.len() {
             self.start_queue_anew(index as u32);
         }
+        self.notifies.clear();
+        self.next_deadline = None;
         self.shared.failed.clear();
         Ok(())
     }
@@ -100,11 +106,15 @@ impl<M: Memory> Scheduler<M> {
         let Some(queue) = self.queue_mut(sq_id) else { return };
         (queue.head, queue.rung, queue.count) = (0, 0, 0);
         (queue.stopped, queue.suspended) = (false, false);
+        queue.wait = None;
+        queue.done_total = queue.rung_total;
+        let rung_total = queue.rung_total;
         queue.hold = Hold::default();
         let registers = Registers::of(&*self.shared.memory, sq_id);
         registers.reset();
         if let Some(entry) = self.shared.queues.get(sq_id) {
             entry.refuse_at.store(0, Ordering::Relaxed);
+            entry.rung.store(rung_total, Ordering::Relaxed);
             // Nobody rings now. The next doorbell must be told.
             entry.noticed.store(false, Ordering::Relaxed);
         }
@@ -112,9 +122,6 @@ impl<M: Memory> Scheduler<M> {
     }
 
     fn kernel_runs(&self) -> bool {
-        let running = |stream: &super::scheduler::HostStream| {
-            stream.running.as_ref().is_some_and(|running| running.returned.is_none())
-        };
-        self.streams.values().any(running)
+        self.streams.values().any(HostStream::has_kernel)
     }
 }

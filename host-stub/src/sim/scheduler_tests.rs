@@ -12,7 +12,9 @@ use super::alloc::{Allocator, Kind, PAGE};
 use super::error::{DeviceError, DoorbellError};
 use super::inbox::{Command, Inbox};
 use super::memory::{Memory, OutsideHbm};
+use super::notify::Owner;
 use super::queue::{QueueConfig, QueueTable, Registers};
+use super::reduce::{BLOCK_LEN, Block, Reduce};
 use super::scheduler::{Progress, Scheduler};
 use super::shared::{DeviceCounters, FirstError, Shared};
 use super::stream::{KernelLaunch, LaunchStats, Op, StreamShared, Waited};
@@ -59,6 +61,23 @@ impl Memory for VecMemory {
     fn copy(&self, dst: u64, src: u64, len: u64) -> Result<(), OutsideHbm> {
         let (dst, src) = (self.range(dst, len)?, self.range(src, len)?);
         self.hbm.lock().unwrap().copy_within(src, dst.start);
+        Ok(())
+    }
+
+    fn reduce(&self, dst: u64, src: u64, len: u64, reduce: Reduce) -> Result<(), OutsideHbm> {
+        let (dst, src, len) = (self.range(dst, len)?, self.range(src, len)?, len as usize);
+        let mut hbm = self.hbm.lock().unwrap();
+        let (mut left, mut right) = (Block([0; BLOCK_LEN]), Block([0; BLOCK_LEN]));
+        left.0[..len].copy_from_slice(&hbm[dst.clone()]);
+        right.0[..len].copy_from_slice(&hbm[src]);
+        reduce.apply(&mut left, &right, len);
+        hbm[dst].copy_from_slice(&left.0[..len]);
+        Ok(())
+    }
+
+    fn write_value(&self, addr: u64, value: u32) -> Result<(), OutsideHbm> {
+        let range = self.range(addr, 4)?;
+        self.hbm.lock().unwrap()[range].copy_from_slice(&value.to_le_bytes());
         Ok(())
     }
 
@@ -134,6 +153,7 @@ impl Rig {
             inbox: Arc::new(Inbox::default()),
             queues: QueueTable::new(QUEUES),
             counters: DeviceCounters::default(),
+            strict: true,
             failed: FirstError::default(),
             recorder: Recorder::off(),
             baton: None,
@@ -179,6 +199,7 @@ impl Rig {
             entry: KernelEntry::Native(no_kernel as KernelFn),
             args: 0,
             timeout: Duration::from_secs(5),
+            drain: true,
             number: 0,
             stats: Arc::clone(&stats),
         };
@@ -189,7 +210,7 @@ impl Rig {
     }
 
     fn kernel_returns(&self, code: u32) {
-        *self.end.lock().unwrap() = Some(Ok(Returned { code, instructions: 0 }));
+        *self.end.lock().unwrap() = Some(Ok(Returned { code, ..Returned::default() }));
     }
 
     fn failed(&self) -> String {
@@ -269,7 +290,7 @@ fn launch_completes_when_the_kernel_has_returned_and_what_it_rang_is_empty() {
         (0..400).for_each(|index| rig.put(index));
         match polled {
             true => rig.registers().ring(400),
-            false => rig.shared.ring(1, 400, ORIGIN).unwrap(),
+            false => assert_eq!(rig.shared.ring(1, 400, ORIGIN), Ok(400)),
         }
         // Both become visible at once, and one turn of the queue is shorter than 400 tasks.
         rig.kernel_returns(0);
@@ -366,14 +387,33 @@ fn ranges_of_a_task_are_checked() {
 }
 
 #[test]
-fn reduce_is_not_carried_out() {
+fn reduce_is_carried_out_or_refused_by_its_opcode() {
     let mut rig = Rig::new(8, false);
-    let mut sqe = copy_sqe(1, rig.src, rig.dst, 4);
-    sqe[16] = 0x71;
-    rig.put_sqe(0, sqe);
+    rig.shared.memory.write(rig.src, &1.5f32.to_le_bytes());
+    rig.shared.memory.write(rig.dst, &2.25f32.to_le_bytes());
+    let sum = sqe_with_opcode(&rig, 0x71);
+    let mut cut = sum;
+    cut[48] = 6;
+    rig.put_sqe(0, sum);
+    rig.put_sqe(1, cut);
+    rig.shared.ring(1, 2, ORIGIN).unwrap();
+    rig.settle();
+    assert_eq!(rig.shared.memory.read(rig.dst, 4), 3.75f32.to_le_bytes());
+    let cut = "stream 7, sq 1, task 0x1 in slot 1: reduce of 6 bytes cuts an element of 4 bytes";
+    assert_eq!(rig.failed(), cut);
+
+    let mut rig = Rig::new(8, false);
+    rig.put_sqe(0, sqe_with_opcode(&rig, 0x74));
     rig.shared.ring(1, 1, ORIGIN).unwrap();
     rig.settle();
-    assert_eq!(rig.failed(), "stream 7, sq 1, task 0x1 in slot 0: sdma reduce with opcode 0x71 is not supported yet");
+    let text = "stream 7, sq 1, task 0x1 in slot 0: sdma opcode 0x74 in byte 16 names no reduce of the engine";
+    assert_eq!(rig.failed(), text);
+}
+
+fn sqe_with_opcode(rig: &Rig, opcode: u8) -> [u8; 64] {
+    let mut sqe = copy_sqe(1, rig.src, rig.dst, 4);
+    sqe[16] = opcode;
+    sqe
 }
 
 #[test]
@@ -395,4 +435,109 @@ fn stop_ends_what_is_outstanding() {
     rig.shared.inbox.send(Command::Stop);
     assert_eq!(rig.settle(), Progress::Stopped);
     assert_eq!(rig.stream.wait(Duration::ZERO), Waited::Done(Some(DeviceError::Closed)));
+}
+
+/// A notify record or wait of the one-bit form, by the offsets of the hardware's table.
+fn notify_sqe(task_id: u32, id: u32, wait_s: Option<u32>) -> [u8; 64] {
+    let mut sqe = [0; 64];
+    sqe[4..8].copy_from_slice(&task_id.to_le_bytes());
+    sqe[8..12].copy_from_slice(&id.to_le_bytes());
+    match wait_s {
+        None => (sqe[0], sqe[14]) = (6, 254),
+        Some(seconds) => {
+            (sqe[0], sqe[11], sqe[12], sqe[14]) = (7, 0x80, 1, 255);
+            sqe[24..28].copy_from_slice(&seconds.to_le_bytes());
+        }
+    }
+    sqe
+}
+
+/// A rig whose queue waits for notify 5, which a second task would follow.
+fn waiting_rig(timeout_s: u32) -> Rig {
+    let mut rig = Rig::new(8, false);
+    rig.shared.inbox.send(Command::AddNotifies(vec![(5, Owner::Thread { stream_id: 7, index: 0 })]));
+    rig.put_sqe(0, notify_sqe(9, 5, Some(timeout_s)));
+    rig.put(1);
+    rig.shared.ring(1, 2, ORIGIN).unwrap();
+    rig.settle();
+    rig
+}
+
+#[test]
+fn case_39_limit_of_a_wait_is_in_seconds() {
+    let mut rig = waiting_rig(1);
+    rig.now = Duration::from_millis(999);
+    assert_eq!(rig.settle(), Progress::Waiting(Duration::from_millis(1)));
+    rig.now = Duration::from_secs(1);
+    rig.settle();
+    let text =
+        "stream 7, sq 1, task 0x9 in slot 0: notify 5 (index 0 of the thread of stream 7) was not recorded within 1 s";
+    assert_eq!((rig.failed(), rig.shared.failed.get().unwrap().runtime_code()), (text.to_owned(), 507_048));
+    assert_eq!(rig.registers().head(), 0);
+}
+
+#[test]
+fn case_39_limit_0_is_for_ever() {
+    let mut rig = waiting_rig(0);
+    rig.now = Duration::from_secs(u64::MAX / 2);
+    assert_eq!(rig.settle(), Progress::Idle);
+    rig.shared.inbox.send(Command::AddQueue(QueueConfig { stream_id: 8, sq_id: 2, base: rig.ring + 256, depth: 4 }));
+    rig.shared.queues.get(2).unwrap().depth.store(4, std::sync::atomic::Ordering::Relaxed);
+    Registers::of(&*rig.shared.memory, 2).enable(1);
+    rig.put_sqe(4, notify_sqe(1, 5, None));
+    rig.shared.ring(2, 1, ORIGIN).unwrap();
+    assert_eq!(rig.settle(), Progress::Idle);
+    assert_eq!(rig.registers().head(), 2);
+}
+
+#[test]
+fn case_39_longest_limit_does_not_wrap() {
+    let mut rig = waiting_rig(u32::MAX);
+    rig.now = Duration::from_secs(u64::from(u32::MAX)) - Duration::from_nanos(1);
+    assert_eq!(rig.settle(), Progress::Waiting(Duration::from_nanos(1)));
+    rig.now = Duration::from_secs(u64::from(u32::MAX));
+    rig.settle();
+    assert!(rig.failed().ends_with("was not recorded within 4294967295 s"), "{}", rig.failed());
+}
+
+#[test]
+fn wait_that_nobody_synchronises_with_is_no_deadlock() {
+    let mut rig = waiting_rig(0);
+    rig.now = Duration::from_secs(100);
+    assert_eq!(rig.settle(), Progress::Idle);
+    rig.stream.submit();
+    rig.stream.complete(None);
+    assert!(rig.stream.submit_look());
+    rig.shared.inbox.send(Command::Submit(9, Op::Synchronize));
+    // The stream itself has launched nothing, so it does not wait for the queue.
+    rig.settle();
+    assert_eq!((rig.stream.wait(Duration::ZERO), rig.shared.failed.get()), (Waited::Done(None), None));
+}
+
+#[test]
+fn notify_of_nobody_fails_its_task() {
+    let mut rig = Rig::new(8, false);
+    rig.put_sqe(0, notify_sqe(1, 0x1_ffff, None));
+    rig.shared.ring(1, 1, ORIGIN).unwrap();
+    rig.settle();
+    let text = "stream 7, sq 1, task 0x1 in slot 0: notify 131071 belongs to no thread and to no host";
+    assert_eq!(rig.failed(), text);
+}
+
+#[test]
+fn value_is_written_to_memory_of_the_user_alone() {
+    let write = |addr: u64| {
+        let mut sqe = [0; 64];
+        (sqe[0], sqe[14]) = (8, 254);
+        sqe[16..24].copy_from_slice(&(addr | 0x8020_0000 << 32).to_le_bytes());
+        sqe[32..36].copy_from_slice(&0x0102_0304u32.to_le_bytes());
+        sqe
+    };
+    let mut rig = Rig::new(8, false);
+    rig.put_sqe(0, write(rig.dst + 4));
+    rig.put_sqe(1, write(rig.dst + PAGE - 3));
+    rig.shared.ring(1, 2, ORIGIN).unwrap();
+    rig.settle();
+    assert_eq!(rig.shared.memory.read(rig.dst, 12), [0, 0, 0, 0, 4, 3, 2, 1, 0, 0, 0, 0]);
+    assert!(rig.failed().contains("in slot 1: translation fault: dst of 4 bytes:"), "{}", rig.failed());
 }

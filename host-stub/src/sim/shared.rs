@@ -13,7 +13,7 @@ use super::baton::Baton;
 use super::error::{DeviceError, DoorbellError};
 use super::inbox::{Command, Inbox};
 use super::memory::Memory;
-use super::queue::{QueueTable, Registers, check_doorbell};
+use super::queue::{QueueTable, Registers, check_doorbell, distance};
 use super::trace::{Origin, Recorder, What, Who};
 
 /// Counters of a device.
@@ -76,6 +76,8 @@ pub struct Shared<M> {
     pub queues: QueueTable,
     /// Counters.
     pub counters: DeviceCounters,
+    /// What a kernel forgets is an error, not a warning.
+    pub strict: bool,
     /// The first error.
     pub failed: FirstError,
     /// Events.
@@ -115,11 +117,12 @@ impl<M: Memory> Shared<M> {
         error
     }
 
-    /// Rings a doorbell by a call: what a native kernel, that of launch `origin`, does.
+    /// Rings a doorbell by a call: what a native kernel, that of launch `origin`, does. Gives the entries that were rung since
+    /// the queue was made.
     ///
     /// # Errors
     /// [`DoorbellError`]. A doorbell that is wrong has been reported as an error of the device too.
-    pub fn ring(&self, sq_id: u32, tail: u32, origin: Origin) -> Result<(), DoorbellError> {
+    pub fn ring(&self, sq_id: u32, tail: u32, origin: Origin) -> Result<u64, DoorbellError> {
         let entry = self.queues.get(sq_id);
         let depth = entry.map_or(0, |entry| entry.depth.load(Ordering::Acquire));
         if let Err(error) = check_doorbell(depth, tail) {
@@ -136,6 +139,9 @@ impl<M: Memory> Shared<M> {
                 return Err(self.refuse(sq_id, tail, origin, DoorbellError::Refused));
             }
         }
+        // Only the holder of the queue's lock, in the device crate, rings: nobody comes between these.
+        let new = u64::from(distance(registers.doorbell().tail(), tail, depth));
+        let total = entry.map_or(0, |entry| entry.rung.fetch_add(new, Ordering::Relaxed) + new);
         // Before the doorbell: its tasks may start at once.
         self.record_doorbell(sq_id, tail, Some(origin));
         registers.ring(tail);
@@ -146,6 +152,6 @@ impl<M: Memory> Shared<M> {
         {
             self.inbox.send(Command::Rung(sq_id));
         }
-        Ok(())
+        Ok(total)
     }
 }

@@ -17,6 +17,20 @@ pub type StreamId = u32;
 pub enum Op {
     /// Runs a kernel on the AI CPU.
     KernelLaunch(KernelLaunch),
+    /// Records a notify.
+    NotifyRecord {
+        /// The notify.
+        id: u32,
+    },
+    /// Waits for a notify, and clears it.
+    NotifyWait {
+        /// The notify.
+        id: u32,
+        /// Limit in seconds, 0 = for ever.
+        timeout_s: u32,
+    },
+    /// The host waits for everything before.
+    Synchronize,
     /// Copies device memory, as the host has queued it (CPU_TS).
     HostCopy(HostCopy),
 }
@@ -43,6 +57,8 @@ pub struct KernelLaunch {
     pub args: u64,
     /// How long it may take.
     pub timeout: Duration,
+    /// It completes only with the last task that the kernel has queued.
+    pub drain: bool,
     /// Number in the order of starts, from 1; the scheduler sets it.
     pub number: u64,
     /// Filled in when it has completed.
@@ -58,7 +74,7 @@ pub struct LaunchStats {
 }
 
 impl LaunchStats {
-    /// Tasks that were carried out.
+    /// Tasks that the kernel has queued.
     pub fn tasks(&self) -> u64 {
         self.tasks.load(Ordering::Relaxed)
     }
@@ -84,6 +100,10 @@ impl LaunchStats {
 struct State {
     submitted: u64,
     completed: u64,
+    /// Looks of the host that are outstanding; counted in `submitted`, too.
+    looks: u64,
+    /// Operations have been submitted that no look has ended after.
+    unseen: bool,
     error: Option<DeviceError>,
 }
 
@@ -122,7 +142,35 @@ impl StreamShared {
 
     /// Counts an operation that is about to be handed to the scheduler.
     pub fn submit(&self) {
-        self.lock().submitted += 1;
+        let mut state = self.lock();
+        state.submitted += 1;
+        state.unseen = true;
+    }
+
+    /// Counts a look of the host, [`Op::Synchronize`], that is about to be handed to the scheduler.
+    /// `false`: there is nothing to look at, and nothing has been counted.
+    pub fn submit_look(&self) -> bool {
+        let mut state = self.lock();
+        if !state.unseen && state.submitted == state.completed {
+            return false;
+        }
+        state.unseen = false;
+        state.submitted += 1;
+        state.looks += 1;
+        true
+    }
+
+    /// Ends `op`, the oldest operation.
+    pub fn end(&self, op: &Op, error: Option<DeviceError>) {
+        if matches!(op, Op::Synchronize) {
+            self.lock().looks -= 1;
+        }
+        self.complete(error);
+    }
+
+    /// Keeps an error of what has completed, if it is the first.
+    pub fn fail(&self, error: DeviceError) {
+        self.lock().error.get_or_insert(error);
     }
 
     /// Ends the oldest operation. The first error is kept until it is reported.
@@ -141,7 +189,7 @@ impl StreamShared {
     /// Operations that have not completed.
     pub fn outstanding(&self) -> u64 {
         let state = self.lock();
-        state.submitted - state.completed
+        state.submitted - state.completed - state.looks
     }
 
     /// Waits until everything that has been submitted so far has completed.
@@ -152,7 +200,7 @@ impl StreamShared {
         while state.completed < target {
             let left = timeout.saturating_sub(started.elapsed());
             if left.is_zero() {
-                return Waited::TimedOut(target - state.completed);
+                return Waited::TimedOut(target - state.completed - state.looks);
             }
             state = self.changed.wait_timeout(state, left).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
         }

@@ -3,6 +3,7 @@
 use core::arch::global_asm;
 
 use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::comm::{COMM_ENTRY_SIZE, MAX_COMMS};
 use hcomm_aicpu::spec::mailbox::{BOOT_MAGIC, BootBlock, MAILBOX_VERSION};
 use hcomm_aicpu::spec::map::{BOOT_BLOCK_PHYS, HBM_HOLE, HBM_MAX};
 use hcomm_aicpu::spec::soc::Soc;
@@ -110,6 +111,8 @@ enum BootError {
     ThreadSlots(u32),
     #[error("thread table at {base} with {slots} slots is not an aligned range of HBM")]
     ThreadTable { base: DeviceAddr, slots: u32 },
+    #[error("communicator table at {0} is not an aligned range of HBM")]
+    CommTable(DeviceAddr),
 }
 
 fn check(boot: &BootBlock) -> Result<Soc, BootError> {
@@ -135,6 +138,12 @@ fn check(boot: &BootBlock) -> Result<Soc, BootError> {
     if !is_inside || !thread_table.0.is_multiple_of(DESCRIPTOR_SIZE) {
         return Err(BootError::ThreadTable { base: thread_table, slots });
     }
+    let comms = boot.comm_table;
+    let comms_end = comms.0.checked_add(MAX_COMMS as u64 * COMM_ENTRY_SIZE);
+    let is_inside = hbm.contains(&comms.0) && comms_end.is_some_and(|end| end <= hbm.end);
+    if !is_inside || !comms.0.is_multiple_of(8) {
+        return Err(BootError::CommTable(comms));
+    }
     Soc::from_device_type(boot.soc).ok_or(BootError::Soc(boot.soc))
 }
 
@@ -154,6 +163,8 @@ extern "C" fn image_main() -> ! {
     port::DEVICE.set_soc(soc);
     // SAFETY: `check` found the table aligned and inside HBM, which stays mapped; the host owes the rings.
     unsafe { port::DEVICE.set_thread_table(boot.thread_table, boot.thread_slots as usize) };
+    // SAFETY: `check` found it aligned and inside HBM.
+    unsafe { port::DEVICE.set_comm_table(boot.comm_table) };
     defmt::info!("image ready, hbm {=u64:#x}, {=u64:#x} bytes", boot.hbm_base.0, boot.hbm_size);
     mailbox::run()
 }

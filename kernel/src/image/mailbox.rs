@@ -3,8 +3,9 @@
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+use hcomm_aicpu::LaunchEnd;
 use hcomm_aicpu::spec::code::HCCL_E_NOT_FOUND;
-use hcomm_aicpu::spec::mailbox::{DeviceMailbox, HostMailbox, MAILBOX_STRIDE, MAILBOX_VERSION};
+use hcomm_aicpu::spec::mailbox::{DeviceMailbox, HostMailbox, LEFT_BATCH_OPEN, MAILBOX_STRIDE, MAILBOX_VERSION};
 use hcomm_aicpu::spec::map::{DEVICE_MAILBOX_PHYS, HOST_MAILBOX_PHYS};
 use hcomm_kernel::{KernelFn, kernels};
 
@@ -53,11 +54,13 @@ impl Mailbox {
         unsafe { (&raw const (*self.device).done).read_volatile() }
     }
 
-    fn finish(&self, seq: u64, ret: u32, instructions: u64) {
+    fn finish(&self, seq: u64, ret: u32, instructions: u64, end: LaunchEnd) {
+        let left_behind = if end.batch_left_open { LEFT_BATCH_OPEN } else { 0 };
         // SAFETY: mapped; we are the only writer. The release pairs with the acquire load of the host: who sees `done` sees
         // the result, and whatever the kernel wrote.
         unsafe {
             (&raw mut (*self.device).ret).write_volatile(ret);
+            (&raw mut (*self.device).left_behind).write_volatile(left_behind);
             (&raw mut (*self.device).instructions).write_volatile(instructions);
             AtomicU64::from_ptr(&raw mut (*self.device).done).store(seq, Ordering::Release);
         }
@@ -113,22 +116,22 @@ pub fn run() -> ! {
         let seq = mailbox.wait(done);
         let (entry, args) = mailbox.launch();
         defmt::debug!("launch {=u64}: entry {=u64:#x}, args {=u64:#x}", seq, entry, args);
-        let (ret, instructions) = match kernel_at(entry) {
+        let ((ret, instructions), end) = match kernel_at(entry) {
             Some(kernel) => {
                 RUNNING.store(seq, Ordering::Relaxed);
                 port::enter();
                 // SAFETY: the host hands a kernel null or its parameters; a kernel checks which.
-                let (code, instructions) = unsafe { cpu::call_measured(kernel, args as *const c_void) };
-                let code = port::leave(code);
+                let result = unsafe { cpu::call_measured(kernel, args as *const c_void) };
+                let end = port::leave();
                 RUNNING.store(0, Ordering::Relaxed);
-                (code, instructions)
+                (result, end)
             }
             None => {
                 defmt::error!("launch {=u64}: no kernel at {=u64:#x}", seq, entry);
-                (HCCL_E_NOT_FOUND as u32, 0)
+                ((HCCL_E_NOT_FOUND as u32, 0), LaunchEnd::default())
             }
         };
-        mailbox.finish(seq, ret, instructions);
+        mailbox.finish(seq, ret, instructions, end);
         done = seq;
     }
 }

@@ -6,7 +6,7 @@ use core::ptr;
 use cortex_a::asm::barrier;
 use cortex_a::registers::{Readable, TPIDR_EL1, Writeable};
 use hcomm_aicpu::regs::SqRegs;
-use hcomm_aicpu::{Core, Device};
+use hcomm_aicpu::{Core, Device, LaunchEnd};
 
 use super::cpu;
 
@@ -19,10 +19,10 @@ pub fn enter() {
     TPIDR_EL1.set((&raw const CORE) as u64);
 }
 
-/// It has ended, and its kernel returned `code`: what the launch answers.
-pub fn leave(code: u32) -> u32 {
+/// It has ended: the core is as new for the next one. Gives what the kernel left behind.
+pub fn leave() -> LaunchEnd {
     TPIDR_EL1.set(0);
-    CORE.finish_launch().answer(code)
+    CORE.finish_launch()
 }
 
 /// The core while a launch runs on it, else null: the start code and [`leave`] put 0 there.

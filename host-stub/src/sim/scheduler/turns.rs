@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use super::Scheduler;
 use crate::sim::baton::SplitMix;
-use crate::sim::engine::CopyJob;
+use crate::sim::engine::Job;
 use crate::sim::memory::Memory;
 
 /// What deterministic mode keeps.
 pub(super) struct Turns {
     random: SplitMix,
-    /// Copies that were started and not made: engines end in any order.
-    copies: Vec<CopyJob>,
+    /// Transfers that were started and not made: engines end in any order.
+    transfers: Vec<Job>,
 }
 
 /// One thing that a step may do.
 #[derive(Clone, Copy)]
 enum Choice {
-    /// End this copy.
-    Copy(usize),
+    /// End this transfer.
+    Transfer(usize),
     /// Look at this queue's doorbell, and start one task of it.
     Queue(u32),
     /// Look at the streams.
@@ -29,28 +29,28 @@ enum Choice {
 impl<M: Memory> Scheduler<M> {
     /// From now on each step does one thing, which `seed` picks.
     pub fn by_turns(self, seed: u64) -> Self {
-        Self { turns: Some(Turns { random: SplitMix(seed), copies: Vec::new() }), ..self }
+        Self { turns: Some(Turns { random: SplitMix(seed), transfers: Vec::new() }), ..self }
     }
 
-    /// Keeps a copy for a later step. `false`: not in this mode.
-    pub(super) fn defer(&mut self, job: CopyJob) -> bool {
+    /// Keeps a transfer for a later step. `false`: not in this mode.
+    pub(in crate::sim) fn defer(&mut self, job: Job) -> bool {
         let Some(turns) = &mut self.turns else { return false };
-        turns.copies.push(job);
+        turns.transfers.push(job);
         true
     }
 
     /// Ends a copy that was started before the device failed: engines finish what they have begun. `false`: there is none.
     pub(super) fn end_deferred(&mut self) -> bool {
-        let copies = self.turns.as_ref().map_or(0, |turns| turns.copies.len());
-        copies != 0 && self.choose(Choice::Copy(copies - 1), Duration::ZERO)
+        let copies = self.turns.as_ref().map_or(0, |turns| turns.transfers.len());
+        copies != 0 && self.choose(Choice::Transfer(copies - 1), Duration::ZERO)
     }
 
     /// Does one of the things that can be done. `None`: not in this mode.
     pub(super) fn step_by_turns(&mut self, now: Duration) -> Option<bool> {
         let turns = self.turns.as_mut()?;
-        let copies = (0..turns.copies.len()).map(Choice::Copy);
+        let transfers = (0..turns.transfers.len()).map(Choice::Transfer);
         let queues = self.active.iter().copied().map(Choice::Queue);
-        let mut choices: Vec<Choice> = copies.chain(queues).chain([Choice::Streams]).collect();
+        let mut choices: Vec<Choice> = transfers.chain(queues).chain([Choice::Streams]).collect();
         while !choices.is_empty() {
             let picked = match &mut self.turns {
                 Some(turns) if choices.len() > 1 => turns.random.below(choices.len() as u64) as usize,
@@ -65,11 +65,11 @@ impl<M: Memory> Scheduler<M> {
 
     fn choose(&mut self, choice: Choice, now: Duration) -> bool {
         match choice {
-            Choice::Copy(index) => {
+            Choice::Transfer(index) => {
                 let Some(turns) = &mut self.turns else { return false };
-                let CopyJob { sq_id, dst, src, len } = turns.copies.swap_remove(index);
-                let result = self.shared.memory.copy(dst, src, u64::from(len));
-                self.copied(sq_id, result);
+                let Job { sq_id, transfer } = turns.transfers.swap_remove(index);
+                let result = transfer.run(&*self.shared.memory);
+                self.transferred(sq_id, result);
                 true
             }
             Choice::Queue(sq_id) => {

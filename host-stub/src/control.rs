@@ -1,0 +1,127 @@
+//! How host and kernel keep in step: notifies on a stream, and the control pair of a launch.
+//!
+//! A thread of engine CPU_TS stands for a stream of the host: what it queues are operations of that stream. A kernel's thread
+//! and a stream's thread each have notifies, which the other side records.
+#![forbid(unsafe_code)]
+
+use hcomm_aicpu::spec::thread::ThreadHandle;
+use hcomm_kernel::Control;
+
+use crate::comm::Comm;
+use crate::device::Device;
+use crate::error::Error;
+use crate::launch::Stream;
+use crate::sim::Op;
+use crate::sim::inbox::Command;
+use crate::sim::notify::Owner;
+use crate::thread;
+
+/// Limit in seconds that operators give to the wait for a kernel's end.
+pub const END_TIMEOUT_S: u32 = 1836;
+
+/// A notify by itself, for streams of the host (`aclrtCreateNotify`). It is freed on drop, when the streams that use it must
+/// be idle.
+pub struct Notify {
+    device: Device,
+    id: u32,
+}
+
+impl Notify {
+    /// A new notify (`aclrtCreateNotify`).
+    ///
+    /// # Errors
+    /// No id is free, or the device has failed.
+    pub fn new(device: &Device) -> Result<Self, Error> {
+        device.0.check_alive()?;
+        let id = thread::take_notify_id(&device.0)?;
+        device.0.shared.inbox.send(Command::AddNotifies(vec![(id, Owner::Host)]));
+        Ok(Self { device: device.clone(), id })
+    }
+
+    /// Its id (`aclrtGetNotifyId`).
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Records it behind the operations of `stream` (`aclrtRecordNotify`).
+    ///
+    /// # Errors
+    /// A stream of another device, a failed device.
+    pub fn record(&self, stream: &Stream) -> Result<(), Error> {
+        self.check(stream)?;
+        stream.submit(Op::NotifyRecord { id: self.id })
+    }
+
+    /// Lets the operations of `stream` that come later wait for it, for up to `timeout_s` seconds (0 = for ever), and clears it
+    /// (`aclrtWaitAndResetNotify`).
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn wait_and_reset(&self, stream: &Stream, timeout_s: u32) -> Result<(), Error> {
+        self.check(stream)?;
+        stream.submit(Op::NotifyWait { id: self.id, timeout_s })
+    }
+
+    fn check(&self, stream: &Stream) -> Result<(), Error> {
+        let (device, other) = (self.device.slot(), stream.device().slot());
+        if device == other { Ok(()) } else { Err(Error::OtherDevice { device, other }) }
+    }
+}
+
+impl Drop for Notify {
+    fn drop(&mut self) {
+        self.device.0.shared.inbox.send(Command::RemoveNotifies(vec![self.id]));
+        thread::give_back_notify_id(&self.device.0, self.id);
+    }
+}
+
+/// What ties a launch to its stream: the host records the start notify on the stream, the kernel waits for it as its first
+/// task and records the end notify as its last, and the stream waits for that.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlPair {
+    control: Control,
+    stream_id: u32,
+    start_id: u32,
+    end_id: u32,
+    timeout_s: u32,
+}
+
+impl ControlPair {
+    /// The pair of `stream` and the kernel's first thread, whose notify `start_index` is the start notify.
+    ///
+    /// # Errors
+    /// `thread` is not live or has no such notify; no room for the stream's thread.
+    pub fn new(comm: &Comm, stream: &Stream, thread: ThreadHandle, start_index: u32) -> Result<Self, Error> {
+        let start_id = comm.notify_id(thread, start_index)?;
+        let cpu_thread = comm.acquire_thread_with_stream(stream, 1)?;
+        let control = Control { cpu_thread: cpu_thread.0, start_notify: start_index, end_notify: 0 };
+        let end_id = comm.notify_id(cpu_thread, 0)?;
+        Ok(Self { control, stream_id: stream.id(), start_id, end_id, timeout_s: END_TIMEOUT_S })
+    }
+
+    /// Sets how long the stream waits for the end of the kernel's work, in seconds; 0 = for ever.
+    pub fn with_timeout_s(self, timeout_s: u32) -> Self {
+        Self { timeout_s, ..self }
+    }
+
+    /// What the kernel has to know of it: a part of the parameters.
+    pub fn control(&self) -> Control {
+        self.control
+    }
+
+    pub(crate) fn stream_id(&self) -> u32 {
+        self.stream_id
+    }
+
+    pub(crate) fn start_id(&self) -> u32 {
+        self.start_id
+    }
+
+    pub(crate) fn end_id(&self) -> u32 {
+        self.end_id
+    }
+
+    pub(crate) fn timeout_s(&self) -> u32 {
+        self.timeout_s
+    }
+}

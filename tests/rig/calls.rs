@@ -1,0 +1,94 @@
+//! Calls of kernel `call_list`, and threads for them.
+
+use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
+use hcomm_aicpu::spec::params::KernelParams;
+use hcomm_aicpu::spec::thread::ThreadHandle;
+use hcomm_kernel::{Call, CallListParams};
+use host_stub::{DeviceBuffer, Error, ThreadConfig};
+use zerocopy::IntoBytes;
+
+use super::Rig;
+
+pub fn call(function: u64, args: &[u64]) -> Call {
+    let mut call = Call { function, args: [0; 6] };
+    call.args[..args.len()].copy_from_slice(args);
+    call
+}
+
+pub fn copy(thread: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Call {
+    call(Call::LOCAL_COPY, &[thread.0, dst.0, src.0, len])
+}
+
+pub fn reduce(
+    thread: ThreadHandle,
+    dst: DeviceAddr,
+    src: DeviceAddr,
+    count: u64,
+    data_type: DataType,
+    op: ReduceOp,
+) -> Call {
+    call(Call::LOCAL_REDUCE, &[thread.0, dst.0, src.0, count, data_type.0 as u64, op.0 as u64])
+}
+
+pub fn record(thread: ThreadHandle, to: ThreadHandle, index: u32) -> Call {
+    call(Call::NOTIFY_RECORD, &[thread.0, to.0, index.into()])
+}
+
+pub fn wait(thread: ThreadHandle, index: u32, timeout_s: u32) -> Call {
+    call(Call::NOTIFY_WAIT, &[thread.0, index.into(), timeout_s.into()])
+}
+
+/// What a launch of `call_list` needs to stay in device memory.
+pub struct Launched {
+    _list: DeviceBuffer,
+    codes: DeviceBuffer,
+}
+
+impl Rig {
+    /// `count` threads with `notifies` notifies each and rings of `depth` entries.
+    pub fn threads(&self, count: u32, notifies: u32, depth: u32) -> Vec<ThreadHandle> {
+        self.comm.acquire_threads_with(&ThreadConfig::new(count).notifies(notifies).depth(depth)).unwrap()
+    }
+
+    /// Launches kernel `call_list`, whose launch completes when its kernel has returned.
+    pub fn launch_calls(&self, list: &[Call]) -> Launched {
+        let (entries, codes) = (self.buffer(list.as_bytes()), self.buffer(&vec![0xee; list.len() * 4]));
+        let (header, count) = (CallListParams::HEADER, list.len() as u64);
+        let params = CallListParams { header, list: entries.addr(), count, codes: codes.addr() };
+        self.stream.launch(&self.device.load_kernel("call_list").unwrap(), &params).unwrap();
+        Launched { _list: entries, codes }
+    }
+
+    /// Launches kernel `call_list`, waits for all that it queues, and gives the codes of the calls.
+    pub fn calls(&self, list: &[Call]) -> Result<Vec<i32>, Error> {
+        let codes = self.buffer(&vec![0xee; list.len().max(1) * 4]);
+        self.calls_with_codes_at(list, &codes)?;
+        Ok(self.read_codes(&codes)[..list.len()].to_vec())
+    }
+
+    /// As [`calls`](Self::calls), with the codes stored at the start of `codes`.
+    pub fn calls_with_codes_at(&self, list: &[Call], codes: &DeviceBuffer) -> Result<(), Error> {
+        // An allocation has at least one byte.
+        let entries = self.buffer(if list.is_empty() { &[0] } else { list.as_bytes() });
+        let (header, count) = (CallListParams::HEADER, list.len() as u64);
+        let params = CallListParams { header, list: entries.addr(), count, codes: codes.addr() };
+        self.stream.launch_and_drain(&self.device.load_kernel("call_list").unwrap(), &params).unwrap();
+        self.stream.synchronize()
+    }
+
+    /// Codes of the calls of a launch.
+    pub fn codes(&self, launched: &Launched) -> Vec<i32> {
+        self.read_codes(&launched.codes)
+    }
+
+    fn read_codes(&self, codes: &DeviceBuffer) -> Vec<i32> {
+        self.read(codes).chunks_exact(4).map(|word| i32::from_le_bytes(word.try_into().unwrap())).collect()
+    }
+
+    /// [`calls`](Self::calls) that must all answer 0.
+    pub fn good_calls(&self, list: &[Call]) -> Result<(), Error> {
+        assert_eq!(self.calls(list)?, vec![0; list.len()]);
+        Ok(())
+    }
+}
