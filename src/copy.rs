@@ -4,7 +4,7 @@ use crate::device::Core;
 use crate::encode::Task;
 use crate::error::Error;
 use crate::port::{Platform, Port, with_core};
-use crate::queue::{Short, Tasks, submit, submit_one};
+use crate::queue::{Short, Tasks, submit, submit_one, submit_some};
 use crate::spec::DeviceAddr;
 use crate::spec::thread::ThreadHandle;
 use crate::thread::Thread;
@@ -13,7 +13,7 @@ use crate::thread::Thread;
 pub const MAX_CHUNK: u64 = (4 << 30) - (2 << 20);
 
 /// The short way, on the core that runs the caller: one task, and nothing that needs a closer look.
-#[inline]
+#[inline(always)]
 pub(crate) fn short(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Short {
     // The subtraction takes a length of 0 to the others that are out of range. Below 2^63 no range of one chunk overflows.
     let is_long = len.wrapping_sub(1) >= MAX_CHUNK;
@@ -24,10 +24,29 @@ pub(crate) fn short(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len:
     with_core(|core| submit_one(&Platform, core, handle, task)).unwrap_or(Short::NotTaken)
 }
 
-/// Every check in its order, on the core that runs the caller. Answers as `HcommLocalCopyOnThread`.
+/// Longest copy that goes the short way in several chunks.
+const MAX_SHORT: u64 = 1 << 40;
+
+/// The short way for several chunks.
+#[inline]
+fn short_chunks(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Short {
+    // Below 2^63 no range so short overflows.
+    if dst.is_null() || src.is_null() || len <= MAX_CHUNK || len > MAX_SHORT || (dst.0 | src.0) >> 63 != 0 {
+        return Short::NotTaken;
+    }
+    with_core(|core| submit_some(&Platform, core, handle, Chunks::new(dst, src, len))).unwrap_or(Short::NotTaken)
+}
+
+/// What [`short`] does not take, on the core that runs the caller. Answers as `HcommLocalCopyOnThread`.
 #[cold]
 #[inline(never)]
 pub(crate) fn long(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
+    short_chunks(handle, dst, src, len).or_else(handle, || checked(handle, dst, src, len))
+}
+
+/// Every check in its order.
+#[inline(never)]
+fn checked(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
     check_addresses(dst, src)?;
     let thread = Thread::from_handle(handle)?;
     with_core(|core| local_copy(&Platform, core, &thread, dst, src, len)).unwrap_or(Err(Error::NoCore))

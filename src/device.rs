@@ -101,7 +101,13 @@ impl Device {
     /// That state.
     #[inline]
     pub(crate) fn queue_of(&self, handle: ThreadHandle) -> &QueueSlot {
-        &self.queues[self.queue_index(handle)]
+        self.queue_at(self.queue_index(handle))
+    }
+
+    /// The state with this index, which is one of [`queue_index`](Self::queue_index).
+    #[inline]
+    pub(crate) fn queue_at(&self, index: usize) -> &QueueSlot {
+        &self.queues[index % MAX_QUEUES]
     }
 
     pub(crate) fn queues(&self) -> &[QueueSlot] {

@@ -325,6 +325,37 @@ pub(crate) fn submit_one<P: Port>(port: &P, core: &Core<'_>, handle: ThreadHandl
     Short::Queued
 }
 
+/// The short way for some tasks: as [`submit_one`], all in one group.
+#[inline]
+pub(crate) fn submit_some<P: Port>(port: &P, core: &Core<'_>, handle: ThreadHandle, mut tasks: impl Tasks) -> Short {
+    let slot = core.device().queue_of(handle);
+    let mut state = slot.state.lock();
+    if handle.0 == 0 || state.handle != handle || port.status(state.ring.queue) != state.enabled {
+        return Short::NotTaken;
+    }
+    // A batch has more to look at.
+    if core.batch().current() != BatchId::NONE || state.has_staged() {
+        return Short::NotTaken;
+    }
+    let Ok(count) = u32::try_from(tasks.remaining()) else { return Short::NotTaken };
+    let Some((first_id, range)) = state.ids.range.split_at(count).filter(|_| count <= state.free()) else {
+        return Short::NotTaken;
+    };
+    let (ring, mut tail) = (state.ring, state.tail);
+    for task_id in first_id..first_id + count {
+        // SAFETY: as in `write`; there are `count` free entries from the tail on.
+        unsafe { port.write_slot(ring.slot(tail), &tasks.next().for_950(task_id)) };
+        tail = ring.after(tail);
+    }
+    // Pairs with the device's acquire load of the doorbell, as in `State::ring`.
+    port.store_barrier();
+    if port.ring(ring.queue, tail).is_err() {
+        return Short::Refused { sq_id: ring.queue.sq_id };
+    }
+    (state.tail, state.rung, state.ids.range) = (tail, tail, range);
+    Short::Queued
+}
+
 /// Queues `tasks` on the queue of `thread`: all in one group, or in as few as it takes when the ring is smaller than that.
 /// In a batch they are staged; otherwise each group is rung for.
 ///

@@ -79,6 +79,14 @@ impl IdRange {
     pub(crate) fn split_first(self) -> Option<(u32, Self)> {
         if self.0.is_multiple_of(BLOCK_LEN) { None } else { Some((self.0, Self(self.0.wrapping_add(1)))) }
     }
+
+    /// The first of the next `count` ids and what is left after them; `None` if a new block is needed.
+    #[inline]
+    pub(crate) fn split_at(self, count: u32) -> Option<(u32, Self)> {
+        let left = self.0.wrapping_neg() % BLOCK_LEN;
+        // The last block of all ends with 2^32: so far `first + count` must not go.
+        if count == 0 || count > left { None } else { Some((self.0, Self(self.0.wrapping_add(count)))) }
+    }
 }
 
 /// Draws ids for one publication; [`undo`](Self::undo) puts everything back.

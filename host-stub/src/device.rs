@@ -40,9 +40,6 @@ use crate::thread::ThreadTable;
 const PUNCH_LEN: u64 = 64 << 10;
 /// How long the scheduler looks for work before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
-/// How long it goes on looking, less eagerly, while something has to be polled: a nap takes twice as long as asked for, and
-/// an emulated core that was asleep answers a short launch within this time.
-const POLL: Duration = Duration::from_micros(400);
 /// How long it sleeps while something has to be polled.
 const NAP: Duration = Duration::from_micros(50);
 
@@ -462,14 +459,8 @@ fn run(mut scheduler: Scheduler<SharedMemory>, inbox: &Inbox) {
             }
             _ => {}
         }
-        let quiet = now.saturating_sub(*quiet_since.get_or_insert(now));
-        if quiet < SPIN {
+        if now.saturating_sub(*quiet_since.get_or_insert(now)) < SPIN {
             std::hint::spin_loop();
-            continue;
-        }
-        if progress == Progress::Polling && quiet < POLL {
-            // On few cores, who is waited for may need this one.
-            std::thread::yield_now();
             continue;
         }
         match progress {

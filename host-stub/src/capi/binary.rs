@@ -1,6 +1,7 @@
 //! Kernel binaries: an operator description, and the library or image that it names.
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::ffi::{CString, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -309,7 +310,14 @@ impl Binary {
         hcomm_primitives::check_exports().map_err(load)?;
         // SAFETY: constructors of the library run, as the program that names it wants. Its name is absolute.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
-        let library = library.map_err(|error| load(error.to_string()))?;
+        let library = library.map_err(|error| {
+            // What the linker says is the source of the error.
+            let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+            let error = format!("{error}{source}");
+            let is_hidden = error.contains("undefined symbol: Hcomm");
+            let hint = if is_hidden { " (a program that links libhcomm_sim.a needs -rdynamic)" } else { "" };
+            load(format!("{error}{hint}"))
+        })?;
         self.libraries.insert(path.to_owned(), library);
         Ok(())
     }

@@ -9,9 +9,6 @@ use super::baton::Baton;
 use super::error::DeviceError;
 use crate::backend::KernelEntry;
 
-/// How long a wait of the host looks before it sleeps: a wake-up takes longer than a short launch.
-const SPIN: Duration = Duration::from_micros(50);
-
 /// Number of a stream, unique in its device.
 pub type StreamId = u32;
 
@@ -204,12 +201,6 @@ impl StreamShared {
             let left = timeout.saturating_sub(started.elapsed());
             if left.is_zero() {
                 return Waited::TimedOut(target - state.completed - state.looks);
-            }
-            if started.elapsed() < SPIN {
-                drop(state);
-                std::thread::yield_now();
-                state = self.lock();
-                continue;
             }
             state = self.changed.wait_timeout(state, left).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
         }
