@@ -234,8 +234,11 @@ impl Device {
         let table = DeviceAddr(alloc.allocate(MAX_THREADS as u64 * DESCRIPTOR_SIZE, Kind::ThreadTable)?);
         let comm_table = DeviceAddr(alloc.allocate(MAX_COMMS as u64 * COMM_ENTRY_SIZE, Kind::CommTable)?);
         let tables = Tables { threads: table, comms: comm_table };
+        // A product that is not supported refuses its threads: no task of any format is ever queued on it.
+        let soc = options.product.soc.unwrap_or(Soc::Ascend950);
         let shared = Arc::new(Shared {
             memory: Arc::clone(&memory),
+            soc,
             alloc: Mutex::new(alloc),
             inbox: Arc::new(baton.clone().map_or_else(Inbox::default, Inbox::with_baton)),
             queues: QueueTable::new(MAX_QUEUES),
@@ -249,8 +252,6 @@ impl Device {
             },
             baton: baton.clone(),
         });
-        // A product that is not supported refuses its threads: no task of any format is ever queued on it.
-        let soc = options.product.soc.unwrap_or(Soc::Ascend950);
         let cpu: Box<dyn crate::backend::Cpu> = match &image {
             Some(image) => Box::new(QemuCpu::start(&memory, image, tables, soc, options.icount)?),
             None => Box::new(NativeCpu::new(&shared, tables, soc)),

@@ -23,6 +23,11 @@ pub fn u32(text: &str) -> Result<u32, String> {
     u32::try_from(u64(text)?).map_err(|_| format!("above {:#x}, the largest that 32 bits hold", u32::MAX))
 }
 
+/// Parses a number of up to 8 bits.
+pub fn u8(text: &str) -> Result<u8, String> {
+    u8::try_from(u64(text)?).map_err(|_| format!("above {}, the largest that 8 bits hold", u8::MAX))
+}
+
 /// Parses a number of bytes that may not be 0.
 pub fn positive(text: &str) -> Result<u64, String> {
     match u64(text)? {

@@ -1,13 +1,13 @@
 //! `sqe encode` and `sqe decode`: task descriptors as hexadecimal digits.
 
 use std::io::{self, Write};
-use std::str::FromStr;
 
 use clap::Subcommand;
 use hcomm_aicpu::copy::{Chunk, Chunks};
 use hcomm_aicpu::spec::data_type::{DataType, ReduceOp, sdma_opcode};
-use hcomm_aicpu::spec::stars950::Sdma;
-use hcomm_aicpu::spec::{DeviceAddr, SQE_SIZE, Sqe};
+use hcomm_aicpu::spec::soc::Soc;
+use hcomm_aicpu::spec::stars910::{self, LinkType, Stamp};
+use hcomm_aicpu::spec::{DeviceAddr, SQE_SIZE, Sqe, stars950};
 use host_stub::sim::decode::{self, DecodeError, Field};
 use serde::{Serialize, Serializer};
 use zerocopy::IntoBytes;
@@ -44,10 +44,10 @@ pub struct CopyArgs {
     /// SoC whose format to encode.
     #[arg(long)]
     soc: String,
-    /// Stream of the queue. An ascend950 descriptor does not carry it.
+    /// Stream of the queue. An ascend950 descriptor does not carry it, the others hold 16 bits.
     #[arg(long, value_name = "N", value_parser = number::u32)]
     stream_id: u32,
-    /// Task id of the first descriptor.
+    /// Task id of the first descriptor: 32 bits on ascend950, 16 on the others.
     #[arg(long, value_name = "N", value_parser = number::u32)]
     task_id: u32,
     /// Address of the first byte read.
@@ -62,6 +62,12 @@ pub struct CopyArgs {
     /// Reduce into the destination: sum, max or min of int8, int16, int32, fp16, fp32 or bf16.
     #[arg(long, value_name = "OP,TYPE")]
     reduce: Option<String>,
+    /// How both ends are linked: 0 on chip (the default), 4 SIO, and so on. Not on ascend950.
+    #[arg(long, value_name = "N", value_parser = number::u8)]
+    link_type: Option<u8>,
+    /// QoS, 4 bits, where both ends are not near (then it is always 6). Not on ascend950.
+    #[arg(long, value_name = "N", value_parser = number::u8)]
+    qos: Option<u8>,
 }
 
 pub fn run(command: Command, output: Output) -> Result<(), Failure> {
@@ -71,23 +77,16 @@ pub fn run(command: Command, output: Output) -> Result<(), Failure> {
     }
 }
 
-/// Formats that can be encoded and decoded.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Soc {
-    Ascend950,
+/// The SoC whose format is meant: its name, in any case.
+fn soc(name: &str) -> Result<Soc, Failure> {
+    Soc::ALL.into_iter().find(|soc| soc.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
+        Failure::Unsupported(format!("soc {name} is not supported: ascend950, ascend910b and ascend910_93 are"))
+    })
 }
 
-impl FromStr for Soc {
-    type Err = Failure;
-
-    fn from_str(name: &str) -> Result<Self, Failure> {
-        if name.eq_ignore_ascii_case("ascend950") {
-            Ok(Self::Ascend950)
-        } else {
-            Err(Failure::Unsupported(format!("soc {name} is not supported: ascend950 is")))
-        }
-    }
+/// In answers: as the user types it.
+fn soc_name<S: Serializer>(soc: &Soc, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&soc.name().to_ascii_lowercase())
 }
 
 /// The opcode byte for `OP,TYPE`.
@@ -120,15 +119,57 @@ impl std::fmt::Display for Hex {
     }
 }
 
+/// How the descriptors of one copy are made.
+#[derive(Clone, Copy)]
+enum Format {
+    Ascend950,
+    Ascend910 { stream_id: u16, link_type: LinkType, qos: u8 },
+}
+
+impl Format {
+    fn new(soc: Soc, args: &CopyArgs) -> Result<Self, Failure> {
+        let usage = |what: &str| Failure::Usage(format!("{what} of {}", soc.name().to_ascii_lowercase()));
+        if soc == Soc::Ascend950 {
+            return match (args.link_type, args.qos) {
+                (None, None) => Ok(Self::Ascend950),
+                _ => Err(usage("--link-type and --qos are not in a descriptor")),
+            };
+        }
+        let stream_id = u16::try_from(args.stream_id);
+        let stream_id =
+            stream_id.map_err(|_| usage(&format!("--stream-id {} does not fit 16 bits", args.stream_id)))?;
+        if args.task_id > u16::MAX.into() {
+            return Err(usage(&format!("--task-id {} does not fit 16 bits", args.task_id)));
+        }
+        let qos = args.qos.unwrap_or(0);
+        if qos > 15 {
+            return Err(usage(&format!("--qos {qos} does not fit 4 bits")));
+        }
+        Ok(Self::Ascend910 { stream_id, link_type: LinkType(args.link_type.unwrap_or(0)), qos })
+    }
+
+    fn build(self, Chunk { dst, src, len }: Chunk, opcode: u8, task_id: u32) -> Sqe {
+        match self {
+            Self::Ascend950 => stars950::Sdma::new(src, dst, len).with_opcode(opcode).build(task_id),
+            Self::Ascend910 { stream_id, link_type, qos } => {
+                let sdma = stars910::Sdma::new(src, dst, len).with_opcode(opcode).with_link(link_type, qos);
+                // Ids wrap without a place holder: this is the raw encoder.
+                sdma.build(Stamp { stream_id, task_id: task_id as u16 })
+            }
+        }
+    }
+}
+
 /// The descriptors of one copy, made while they are printed: a length of 64 bits has four billion of them.
 struct Descriptors<'a> {
     args: &'a CopyArgs,
+    format: Format,
     opcode: u8,
 }
 
 impl Descriptors<'_> {
     fn iter(&self) -> impl Iterator<Item = Hex> {
-        let Self { args, opcode } = *self;
+        let Self { args, format, opcode } = *self;
         let (src, dst) = (DeviceAddr(args.src), DeviceAddr(args.dst));
         // What fits the field is one descriptor, also a length of 0 and one above the chunk: this is the raw encoder.
         let (whole, split_len) = match u32::try_from(args.len) {
@@ -136,10 +177,10 @@ impl Descriptors<'_> {
             Err(_) => (None, args.len),
         };
         let mut next_id = args.task_id;
-        whole.into_iter().chain(Chunks::new(dst, src, split_len)).map(move |Chunk { dst, src, len }| {
+        whole.into_iter().chain(Chunks::new(dst, src, split_len)).map(move |chunk| {
             let task_id = next_id;
             next_id = next_id.wrapping_add(1);
-            Hex(Sdma::new(src, dst, len).with_opcode(opcode).build(task_id))
+            Hex(format.build(chunk, opcode, task_id))
         })
     }
 }
@@ -152,14 +193,15 @@ impl Serialize for Descriptors<'_> {
 
 #[derive(Serialize)]
 struct EncodeAnswer<'a> {
+    #[serde(serialize_with = "soc_name")]
     soc: Soc,
     sqes: Descriptors<'a>,
 }
 
 fn encode_copy(args: &CopyArgs, output: Output) -> Result<(), Failure> {
-    let soc = args.soc.parse()?;
+    let soc = soc(&args.soc)?;
     let opcode = args.reduce.as_deref().map_or(Ok(0), reduce_opcode)?;
-    let answer = EncodeAnswer { soc, sqes: Descriptors { args, opcode } };
+    let answer = EncodeAnswer { soc, sqes: Descriptors { args, format: Format::new(soc, args)?, opcode } };
     output.answer(&answer, |out| answer.sqes.iter().try_for_each(|hex| writeln!(out, "{hex}")))
 }
 
@@ -181,6 +223,7 @@ fn parse_hex(hex: &str) -> Result<[u8; SQE_SIZE], Failure> {
 
 #[derive(Serialize)]
 struct DecodeAnswer {
+    #[serde(serialize_with = "soc_name")]
     soc: Soc,
     /// What the descriptor does.
     kind: &'static str,
@@ -199,15 +242,17 @@ fn by_name<S: Serializer>(fields: &[Field], serializer: S) -> Result<S::Ok, S::E
 fn refused(error: &DecodeError) -> Failure {
     match error {
         DecodeError::Reserved { .. } => Failure::Device(error.to_string()),
-        DecodeError::UnknownType { .. } | DecodeError::Unsupported { .. } => Failure::Unsupported(error.to_string()),
+        DecodeError::UnknownType { .. } | DecodeError::Opcode { .. } | DecodeError::Unsupported { .. } => {
+            Failure::Unsupported(error.to_string())
+        }
     }
 }
 
-fn decode_fields(soc: &str, hex: &str, output: Output) -> Result<(), Failure> {
-    let soc = soc.parse()?;
+fn decode_fields(name: &str, hex: &str, output: Output) -> Result<(), Failure> {
+    let soc = soc(name)?;
     let bytes = parse_hex(hex)?;
-    let fields = decode::fields(&bytes).map_err(|error| refused(&error))?;
-    match decode::decode(&bytes) {
+    let fields = decode::fields(soc, &bytes).map_err(|error| refused(&error))?;
+    match decode::decode(soc, &bytes) {
         Ok(task) => {
             let answer = DecodeAnswer { soc, kind: task.action.name(), task_id: task.task_id, fields };
             output.answer(&answer, |out| {

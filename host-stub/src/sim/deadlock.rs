@@ -148,7 +148,8 @@ impl<M: Memory> Scheduler<M> {
         let mut slot = queue.head;
         while slot != queue.rung {
             let addr = queue.config.base + u64::from(slot) * decode::SQE_LEN as u64;
-            let task = self.shared.memory.load_sqe(addr).ok().and_then(|sqe| decode::decode(&sqe).ok());
+            let task =
+                self.shared.memory.load_sqe(addr).ok().and_then(|sqe| decode::decode(self.shared.soc, &sqe).ok());
             if let Some(Action::Record { id, .. }) = task.map(|task| task.action) {
                 records.push(id);
             }

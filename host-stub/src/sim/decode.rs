@@ -1,25 +1,29 @@
-//! Decoder of Ascend950 descriptors, by byte offset from a table of its own.
+//! Decoder of descriptors, by byte offset from a table of its own: Ascend950 here, the others in `decode910`.
 //!
 //! Source: docs/spec.md, "Ascend950 descriptors". The builders in `hcomm_aicpu::spec` are not used here, so that one
 //! mistake can't be made twice alike.
 #![forbid(unsafe_code)]
 
+use hcomm_aicpu::spec::soc::Soc;
+
+use super::decode910;
+
 /// Bytes of a descriptor.
 pub const SQE_LEN: usize = 64;
 
 /// Where a field is, and what it may hold.
-struct Spec {
-    name: &'static str,
-    byte: usize,
+pub(super) struct Spec {
+    pub(super) name: &'static str,
+    pub(super) byte: usize,
     /// First bit, counted from bit 0 of `byte`.
-    bit: u32,
-    width: u32,
-    rule: Rule,
+    pub(super) bit: u32,
+    pub(super) width: u32,
+    pub(super) rule: Rule,
 }
 
 /// What the simulated device accepts in a field.
 #[derive(Clone, Copy)]
-enum Rule {
+pub(super) enum Rule {
     /// Anything.
     Any,
     /// Reserved: zero.
@@ -30,7 +34,7 @@ enum Rule {
 
 use Rule::{Any, Only, Reserved};
 
-const fn spec(name: &'static str, byte: usize, bit: u32, width: u32, rule: Rule) -> Spec {
+pub(super) const fn spec(name: &'static str, byte: usize, bit: u32, width: u32, rule: Rule) -> Spec {
     Spec { name, byte, bit, width, rule }
 }
 
@@ -272,6 +276,8 @@ pub enum Action {
         /// Limit in seconds, 0 = for ever.
         timeout_s: u32,
     },
+    /// Nothing: tells that task ids have started anew.
+    PlaceHolder,
     /// Writes 32 bits.
     WriteValue {
         /// First byte written.
@@ -289,6 +295,7 @@ impl Action {
             Self::Sdma { .. } => "sdma reduce",
             Self::Record { .. } => "notify record",
             Self::Wait { .. } => "notify wait",
+            Self::PlaceHolder => "place holder",
             Self::WriteValue { .. } => "write value",
         }
     }
@@ -322,6 +329,12 @@ pub enum DecodeError {
         /// What it holds.
         value: u64,
     },
+    /// No element type and operator that the SDMA engine computes.
+    #[error("opcode {value:#x} in byte 16 is no reduce that the engine computes")]
+    Opcode {
+        /// The opcode.
+        value: u8,
+    },
     /// A feature that is not simulated.
     #[error("field {name} in byte {byte} is {value:#x}: only {supported} is supported")]
     Unsupported {
@@ -344,22 +357,46 @@ pub fn type_name(number: u8) -> &'static str {
     }
 }
 
-/// Every field of a descriptor, in the order of its bytes, whatever it holds.
+/// Every field of a descriptor of `soc`, in the order of its bytes, whatever it holds.
 ///
 /// # Errors
 /// [`DecodeError::UnknownType`]: there is no table for the type.
-pub fn fields(sqe: &[u8; SQE_LEN]) -> Result<Vec<Field>, DecodeError> {
-    let body = body(sqe)?;
-    let field = |spec: &Spec| Field { name: spec.name, byte: spec.byte, value: extract(sqe, spec) };
-    Ok(HEADER.iter().chain(body).map(field).collect())
+pub fn fields(soc: Soc, sqe: &[u8; SQE_LEN]) -> Result<Vec<Field>, DecodeError> {
+    match soc {
+        Soc::Ascend950 => body(sqe).map(|body| list(sqe, [HEADER, body])),
+        Soc::Ascend910B | Soc::Ascend910_93 => decode910::fields(sqe),
+    }
 }
 
-/// The task of a descriptor.
+/// The task of a descriptor of `soc`.
 ///
 /// # Errors
 /// [`DecodeError`]: the first field that is not supported, header first.
-pub fn decode(sqe: &[u8; SQE_LEN]) -> Result<Task, DecodeError> {
-    for spec in to_check(sqe, body(sqe)?) {
+pub fn decode(soc: Soc, sqe: &[u8; SQE_LEN]) -> Result<Task, DecodeError> {
+    match soc {
+        Soc::Ascend950 => decode950(sqe),
+        Soc::Ascend910B | Soc::Ascend910_93 => decode910::decode(sqe),
+    }
+}
+
+/// Task id of a descriptor of any type.
+pub fn task_id(soc: Soc, sqe: &[u8; SQE_LEN]) -> u32 {
+    match soc {
+        Soc::Ascend950 => (word64(sqe, 0) >> 32) as u32,
+        Soc::Ascend910B | Soc::Ascend910_93 => decode910::task_id(sqe),
+    }
+}
+
+/// The fields of both tables of a descriptor.
+pub(super) fn list(sqe: &[u8; SQE_LEN], tables: [&[Spec]; 2]) -> Vec<Field> {
+    let field = |spec: &Spec| Field { name: spec.name, byte: spec.byte, value: extract(sqe, spec) };
+    tables.into_iter().flatten().map(field).collect()
+}
+
+/// # Errors
+/// [`DecodeError`]: the first of the fields that breaks its rule.
+pub(super) fn check(sqe: &[u8; SQE_LEN], specs: impl IntoIterator<Item = &'static Spec>) -> Result<(), DecodeError> {
+    for spec in specs {
         let value = extract(sqe, spec);
         match spec.rule {
             Reserved if value != 0 => {
@@ -371,6 +408,11 @@ pub fn decode(sqe: &[u8; SQE_LEN]) -> Result<Task, DecodeError> {
             _ => {}
         }
     }
+    Ok(())
+}
+
+fn decode950(sqe: &[u8; SQE_LEN]) -> Result<Task, DecodeError> {
+    check(sqe, to_check(sqe, body(sqe)?))?;
     let action = match sqe[0] & 0x3f {
         TYPE_NOTIFY_RECORD | TYPE_NOTIFY_WAIT => notify(sqe)?,
         TYPE_WRITE_VALUE => Action::WriteValue {
@@ -379,7 +421,7 @@ pub fn decode(sqe: &[u8; SQE_LEN]) -> Result<Task, DecodeError> {
         },
         _ => Action::Sdma { src: word64(sqe, 32), dst: word64(sqe, 40), len: word64(sqe, 48) as u32, opcode: sqe[16] },
     };
-    Ok(Task { task_id: task_id(sqe), action })
+    Ok(Task { task_id: task_id(Soc::Ascend950, sqe), action })
 }
 
 /// The form of a notify record or wait; every flag that is not part of it is an error.
@@ -414,13 +456,8 @@ fn find(specs: &'static [Spec], name: &str) -> &'static Spec {
     specs.iter().find(|spec| spec.name == name).expect("a field of the table")
 }
 
-fn value_of(sqe: &[u8; SQE_LEN], specs: &'static [Spec], name: &str) -> u64 {
+pub(super) fn value_of(sqe: &[u8; SQE_LEN], specs: &'static [Spec], name: &str) -> u64 {
     extract(sqe, find(specs, name))
-}
-
-/// Task id of a descriptor of any type.
-pub fn task_id(sqe: &[u8; SQE_LEN]) -> u32 {
-    word64(sqe, 0).wrapping_shr(32) as u32
 }
 
 /// The bits of a descriptor that its table leaves no choice about, and what they are.
@@ -485,7 +522,7 @@ fn extract(sqe: &[u8; SQE_LEN], spec: &Spec) -> u64 {
     (word64(sqe, spec.byte / 8 * 8) >> shift) & mask
 }
 
-fn word64(sqe: &[u8; SQE_LEN], byte: usize) -> u64 {
+pub(super) fn word64(sqe: &[u8; SQE_LEN], byte: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&sqe[byte..byte + 8]);
     u64::from_le_bytes(word)
@@ -511,13 +548,13 @@ mod tests {
                          000000000000000000000000000000000000";
 
     fn action(hex: &str) -> Result<Action, DecodeError> {
-        decode(&bytes(hex)).map(|task| task.action)
+        decode950(&bytes(hex)).map(|task| task.action)
     }
 
     #[test]
     fn golden_copy_decodes() {
         let action = Action::Sdma { src: 0x12c1_8000_0000, dst: 0x12c0_c000_0000, len: 1 << 20, opcode: 0 };
-        assert_eq!(decode(&bytes(COPY)), Ok(Task { task_id: 65541, action }));
+        assert_eq!(decode950(&bytes(COPY)), Ok(Task { task_id: 65541, action }));
     }
 
     /// Rows of the golden descriptors: bytes 0..32 (the rest is zero), task id, action.
@@ -543,7 +580,7 @@ mod tests {
             ("070000000a000000050000c00300ff00ffffffff01000000", 10, wait(5, Until::Equal(u32::MAX), 0)),
         ];
         for (hex, task_id, action) in rows {
-            assert_eq!(decode(&bytes(&format!("{hex:0<128}"))), Ok(Task { task_id, action }), "{hex}");
+            assert_eq!(decode950(&bytes(&format!("{hex:0<128}"))), Ok(Task { task_id, action }), "{hex}");
         }
     }
 
@@ -606,7 +643,7 @@ mod tests {
                         Only(supported) => DecodeError::Unsupported { name, byte, value, supported },
                         _ => DecodeError::Reserved { name, byte, value },
                     };
-                    assert_eq!(decode(&sqe), Err(expected));
+                    assert_eq!(decode950(&sqe), Err(expected));
                 }
             }
         }
@@ -634,13 +671,13 @@ mod tests {
         for (hex, byte, flip, error) in cases {
             let mut sqe = bytes(hex);
             sqe[byte] ^= flip;
-            assert_eq!(decode(&sqe), Err(error), "byte {byte} ^ {flip:#x}");
+            assert_eq!(decode950(&sqe), Err(error), "byte {byte} ^ {flip:#x}");
         }
     }
 
     #[test]
     fn zeroed_descriptor_is_not_a_task() {
-        assert_eq!(decode(&[0; SQE_LEN]), Err(DecodeError::UnknownType { value: 0 }));
+        assert_eq!(decode950(&[0; SQE_LEN]), Err(DecodeError::UnknownType { value: 0 }));
         assert_eq!(
             DecodeError::UnknownType { value: 9 }.to_string(),
             "descriptor type 9 (ubdma) in byte 0 is not supported"
@@ -652,7 +689,7 @@ mod tests {
         let mut sqe = bytes(COPY);
         sqe[8] = 9;
         sqe[16] = 0x71;
-        let fields = fields(&sqe).unwrap();
+        let fields = fields(Soc::Ascend950, &sqe).unwrap();
         assert!(fields.contains(&Field { name: "res1", byte: 8, value: 9 }));
         assert!(fields.contains(&Field { name: "opcode", byte: 16, value: 0x71 }));
         assert!(fields.windows(2).all(|pair| pair[0].byte <= pair[1].byte));

@@ -28,19 +28,24 @@ impl<M: Memory> Scheduler<M> {
         let Ok(sqe) = self.shared.memory.load_sqe(addr) else {
             return self.task_failed(sq_id, 0, TaskError::Slot { addr });
         };
+        let task_id = decode::task_id(self.shared.soc, &sqe);
         if let Some(queue) = self.queue_mut(sq_id) {
-            queue.task_id = decode::task_id(&sqe);
+            queue.task_id = task_id;
         }
         if let Err(error) = self.carry_out(sq_id, &sqe) {
-            self.task_failed(sq_id, decode::task_id(&sqe), error);
+            self.task_failed(sq_id, task_id, error);
         }
     }
 
     fn carry_out(&mut self, sq_id: u32, sqe: &[u8; 64]) -> Result<(), TaskError> {
-        let task = decode::decode(sqe)?;
+        let task = decode::decode(self.shared.soc, sqe)?;
         self.record_start(sq_id, task.action);
         match task.action {
             Action::Sdma { .. } => self.transfer(sq_id, &task),
+            Action::PlaceHolder => {
+                self.task_done(sq_id);
+                Ok(())
+            }
             Action::WriteValue { addr, value } => {
                 let len = size_of_val(&value) as u32;
                 let alloc = self.shared.lock_alloc();
@@ -225,7 +230,7 @@ impl<M: Memory> Scheduler<M> {
         let range = match action {
             Action::Sdma { src, dst, len, .. } => TaskRange { dst, src, len },
             Action::WriteValue { addr, .. } => TaskRange { dst: addr, src: 0, len: 4 },
-            Action::Record { .. } | Action::Wait { .. } => TaskRange { dst: 0, src: 0, len: 0 },
+            Action::PlaceHolder | Action::Record { .. } | Action::Wait { .. } => TaskRange { dst: 0, src: 0, len: 0 },
         };
         recorder.record(Who::Sdma, || What::TaskStarted {
             task: place(queue),

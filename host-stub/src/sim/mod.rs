@@ -6,6 +6,7 @@ pub mod alloc;
 pub mod baton;
 pub mod deadlock;
 pub mod decode;
+mod decode910;
 pub mod engine;
 pub mod error;
 mod execute;

@@ -368,7 +368,7 @@ impl<M: Memory> Scheduler<M> {
         let Some(queue) = self.queue_mut(sq_id).filter(|queue| queue.hold.is_over(now, timeout)) else { return false };
         queue.stopped = true;
         let (name, slot, tail, addr) = (queue.config.name(), queue.head, queue.rung, queue.slot_addr());
-        let task_id = self.shared.memory.load_sqe(addr).map_or(0, |sqe| super::decode::task_id(&sqe));
+        let task_id = self.shared.memory.load_sqe(addr).map_or(0, |sqe| super::decode::task_id(self.shared.soc, &sqe));
         self.fail(DeviceError::Stalled { queue: name, task_id, slot, tail, timeout });
         true
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hcomm_aicpu::spec::map::QUEUE_REGS_PHYS;
 use hcomm_aicpu::spec::queue::SQ_REGS_STRIDE;
+use hcomm_aicpu::spec::soc::Soc;
 use hcomm_kernel::KernelFn;
 
 use super::alloc::{Allocator, Kind, PAGE};
@@ -149,6 +150,7 @@ impl Rig {
         let dst = alloc.allocate(PAGE, Kind::User).unwrap();
         let shared = Arc::new(Shared {
             memory,
+            soc: Soc::Ascend950,
             alloc: Mutex::new(alloc),
             inbox: Arc::new(Inbox::default()),
             queues: QueueTable::new(QUEUES),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hcomm_aicpu::spec::queue::QueueStatus;
+use hcomm_aicpu::spec::soc::Soc;
 
 use super::alloc::Allocator;
 use super::baton::Baton;
@@ -68,6 +69,8 @@ impl FirstError {
 pub struct Shared<M> {
     /// Memory.
     pub memory: Arc<M>,
+    /// Chip whose descriptors the queues hold.
+    pub soc: Soc,
     /// Allocations of HBM.
     pub alloc: Mutex<Allocator>,
     /// Commands.
