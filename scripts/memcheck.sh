@@ -5,19 +5,23 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 host=$(rustc -vV | sed -n 's/^host: //p')
-runner=CARGO_TARGET_$(printf '%s' "$host" | tr 'a-z-' 'A-Z_')_RUNNER
-# One thread runs at a time there: `--fair-sched` keeps one that spins from starving the others.
-export "$runner=valgrind -q --error-exitcode=9 --fair-sched=try --leak-check=full --errors-for-leak-kinds=definite \
---suppressions=$PWD/tests/c/valgrind.supp"
+# One thread runs at a time there: `--fair-sched` keeps one that spins from starving the others. A suppression names a
+# function of the program, which inlined ones would hide.
+valgrind="valgrind -q --error-exitcode=9 --fair-sched=try --read-inline-info=no --leak-check=full \
+--errors-for-leak-kinds=definite --suppressions=$PWD/tests/c/valgrind.supp"
+# The whole workspace is named each time, so that what `make test` has built is used.
+cargo test --quiet --locked --workspace --no-run --lib --test model --test stress --test copy_cli
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 head -c 3000001 /dev/urandom >"$folder/in"
-
-cargo run --quiet --locked -p host-stub -- run --cpu native
-cargo run --quiet --locked -p host-stub -- copy --cpu native "$folder/in" "$folder/out"
+$valgrind "$target/debug/host-stub" run --cpu native
+$valgrind "$target/debug/host-stub" copy --cpu native "$folder/in" "$folder/out"
 cmp "$folder/in" "$folder/out"
-cargo test --quiet --locked -p host-stub --lib -- --test-threads=1
+
+# Cargo runs tests through it.
+export "CARGO_TARGET_$(printf '%s' "$host" | tr 'a-z-' 'A-Z_')_RUNNER=$valgrind"
 HCOMM_MODEL_CASES=10 HCOMM_STRESS_SEEDS=10 \
-    cargo test --quiet --locked -p hcomm-aicpu --test model --test stress -- --test-threads=1
+    cargo test --quiet --locked --workspace --lib --test model --test stress -- --test-threads=1
