@@ -11,8 +11,8 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 # function of the program, which inlined ones would hide.
 valgrind="valgrind -q --error-exitcode=9 --fair-sched=try --read-inline-info=no --leak-check=full \
 --errors-for-leak-kinds=definite --suppressions=$PWD/tests/c/valgrind.supp"
-# The whole workspace is named each time, so that what `make test` has built is used.
-cargo test --quiet --locked --workspace --no-run --lib --test model --test stress --test copy_cli
+# The same packages each time, so that nothing is built twice.
+cargo test --quiet --locked -p hcomm-aicpu -p host-stub --no-run --lib --test model --test stress --test copy_cli
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -24,4 +24,4 @@ cmp "$folder/in" "$folder/out"
 # Cargo runs tests through it.
 export "CARGO_TARGET_$(printf '%s' "$host" | tr 'a-z-' 'A-Z_')_RUNNER=$valgrind"
 HCOMM_MODEL_CASES=10 HCOMM_STRESS_SEEDS=10 \
-    cargo test --quiet --locked --workspace --lib --test model --test stress -- --test-threads=1
+    cargo test --quiet --locked -p hcomm-aicpu -p host-stub --lib --test model --test stress -- --test-threads=1
