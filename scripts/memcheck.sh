@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Valgrind over the native CPU: a read or write outside its memory, a value that nobody set, or lost memory fails it.
 #
-#   scripts/memcheck.sh         the launcher's commands, its unit tests, random sequences and two cores on one handle
+#   scripts/memcheck.sh         the launcher's commands, unit tests of the device, and random sequences
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,7 +12,7 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 valgrind="valgrind -q --error-exitcode=9 --fair-sched=try --read-inline-info=no --leak-check=full \
 --errors-for-leak-kinds=definite --suppressions=$PWD/tests/c/valgrind.supp"
 # The same packages each time, so that nothing is built twice.
-cargo test --quiet --locked -p hcomm-aicpu -p host-stub --no-run --lib --test model --test stress --test copy_cli
+cargo test --quiet --locked -p hcomm-aicpu -p host-stub --no-run --lib --test model --test copy_cli
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -23,5 +23,5 @@ cmp "$folder/in" "$folder/out"
 
 # Cargo runs tests through it.
 export "CARGO_TARGET_$(printf '%s' "$host" | tr 'a-z-' 'A-Z_')_RUNNER=$valgrind"
-HCOMM_MODEL_CASES=10 HCOMM_STRESS_SEEDS=10 \
-    cargo test --quiet --locked -p hcomm-aicpu -p host-stub --lib --test model --test stress -- --test-threads=1
+cargo test --quiet --locked -p hcomm-aicpu -p host-stub --lib -- --test-threads=1 sim::
+HCOMM_MODEL_CASES=10 cargo test --quiet --locked -p hcomm-aicpu -p host-stub --test model -- --test-threads=1
