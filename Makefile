@@ -7,7 +7,7 @@ export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 HOST_STUB := cargo run --locked --release -p host-stub --
 
 .DEFAULT_GOAL := help
-.PHONY: run test soak bench ci fmt lint doc image lib capi install headers headers-check setup clean help
+.PHONY: run test soak loom miri memcheck fuzz bench ci fmt lint doc image lib capi install headers headers-check setup clean help
 
 run: image ## copy 256 bytes through the AArch64 image and check them; FILE=path copies a file, ARGS="..." adds options
 ifeq ($(origin FILE),command line)
@@ -24,6 +24,31 @@ soak: ## run 10,000 random sequences and 5,000 seeds
 	HCOMM_MODEL_CASES=$(or $(CASES),10000) HCOMM_STRESS_SEEDS=$(or $(SEEDS),5000) \
 		cargo test --locked -p hcomm-aicpu --test model --test stress -- --nocapture
 
+loom: ## try every order of two cores and a device on one ring
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET_DIR)/loom \
+		cargo test --locked -p hcomm-aicpu --lib --release loom
+
+# Pointers to memory that is known by its device address come out of numbers, hence the permissive provenance.
+MIRI := MIRIFLAGS=-Zmiri-permissive-provenance cargo +nightly miri test --locked
+
+miri: ## run the tests of the logic in an interpreter that reports undefined behaviour
+	@scripts/setup.sh miri
+	$(MIRI) -p hcomm-aicpu --lib
+	$(MIRI) -p host-stub --lib -- sim::decode sim::scheduler_tests sim::alloc sim::queue
+
+memcheck: ## run the native CPU under valgrind
+	@scripts/setup.sh valgrind
+	scripts/memcheck.sh
+
+# What a run finds is kept in the target folder; what it starts from is kept in fuzz/corpus.
+fuzz: ## feed each fuzz target for a minute; SECONDS=n sets how long, TARGETS="..." which
+	@scripts/setup.sh fuzz
+	@set -e; for target in $(or $(TARGETS),sqe image params handle); do \
+		mkdir -p $(TARGET_DIR)/fuzz/corpus/$$target; \
+		cargo +nightly fuzz run --target-dir $(TARGET_DIR)/fuzz $$target \
+			$(TARGET_DIR)/fuzz/corpus/$$target fuzz/corpus/$$target -- -max_total_time=$(or $(SECONDS),60); \
+	done
+
 bench: image ## measure, and print one table; BENCH_JSON=path writes it as JSON too
 	cargo bench --locked --bench performance
 
@@ -32,6 +57,7 @@ ci: ## run what CI runs
 
 fmt: ## format the code
 	cargo fmt --all
+	cargo fmt --manifest-path fuzz/Cargo.toml
 
 lint: setup ## check format and clippy, for the host and for the device
 	@.ci/run fmt lint

@@ -3,7 +3,8 @@
 # and needs no network, when nothing is missing. Stops with the command to type where it can't install something itself.
 #
 #   scripts/setup.sh            compiler, device target, QEMU: what run and test need
-#   scripts/setup.sh PART...    as well: deny (cargo-deny), cross (a C and C++ compiler for the device), valgrind (and CMake)
+#   scripts/setup.sh PART...    as well: deny (cargo-deny), cross (a C and C++ compiler for the device), valgrind (and CMake),
+#                               miri (of the nightly compiler), fuzz (cargo-fuzz, and that there is a nightly compiler)
 set -euo pipefail
 
 readonly IMAGE_TARGET=aarch64-unknown-none
@@ -86,6 +87,33 @@ check_valgrind() {
         install_packages "valgrind, pkg-config or CMake" valgrind pkg-config cmake
 }
 
+# A whole compiler is not installed unasked.
+check_nightly() {
+    have rustup && rustup run nightly rustc --version >/dev/null 2>&1 && return
+    stop "$1 needs a nightly compiler, and there is none; type:" "rustup toolchain install nightly --profile minimal"
+}
+
+check_miri() {
+    check_nightly "Miri"
+    local component installed
+    installed=$(rustup component list --toolchain nightly --installed)
+    for component in miri rust-src; do
+        grep -q "^$component" <<<"$installed" && continue
+        local by_hand="rustup component add --toolchain nightly $component"
+        say "$component of the nightly compiler is missing: adding it"
+        $by_hand >&2 || stop "$component could not be added; with a network, type:" "$by_hand"
+    done
+}
+
+check_fuzz() {
+    check_nightly "cargo-fuzz"
+    have c++ || install_packages "a C++ compiler" g++
+    have cargo-fuzz && return
+    local by_hand="cargo install cargo-fuzz --locked"
+    say "cargo-fuzz is missing: building it, which takes some minutes"
+    $by_hand >&2 || stop "cargo-fuzz could not be installed; with a network, type:" "$by_hand"
+}
+
 have cc || install_packages "a C linker (cc)" gcc libc6-dev
 check_rust
 check_image_target
@@ -96,8 +124,10 @@ for part in "$@"; do
         deny) check_deny ;;
         cross) check_cross ;;
         valgrind) check_valgrind ;;
+        miri) check_miri ;;
+        fuzz) check_fuzz ;;
         *)
-            say "there is no part $part: deny, cross and valgrind are"
+            say "there is no part $part: deny, cross, valgrind, miri and fuzz are"
             exit 2
             ;;
     esac

@@ -648,9 +648,14 @@ mod tests {
         assert_eq!(rig.port.take_calls().last(), Some(&Call::Ring(2)));
     }
 
+    /// Miri takes too long for big rings.
+    fn depths(all: &[u32]) -> impl Iterator<Item = u32> {
+        all.iter().copied().filter(|depth| !cfg!(miri) || *depth < 100)
+    }
+
     #[test]
     fn case_17_every_depth_and_head_takes_depth_minus_one() {
-        for depth in [2, 5, 8, 100, 128] {
+        for depth in depths(&[2, 5, 8, 100, 128]) {
             for head in 0..depth {
                 let rig = Rig::new(TestPort::starting_at(depth, head));
                 for task in 0..depth - 1 {
@@ -685,7 +690,7 @@ mod tests {
 
     #[test]
     fn several_laps_keep_every_descriptor_whole() {
-        for depth in [2, 5, 8, 100, 2048] {
+        for depth in depths(&[2, 5, 8, 100, 2048]) {
             let rig = Rig::new(TestPort::new(depth));
             rig.port.speed.set(1);
             for task in 0..3 * depth + 1 {

@@ -247,7 +247,9 @@ mod tests {
     #[test]
     fn entries_of_flipping_ids_equal_those_drawn_one_by_one() {
         for start in [0, 1, 65534, 65535, 65536, 65537, 131_070, 131_071, 131_072, 131_073] {
-            for tasks in [0, 1, 2, 3, 65534, 65535, 65536, 131_069, 131_070, 131_071, 200_000] {
+            let all = [0, 1, 2, 3, 65534, 65535, 65536, 131_069, 131_070, 131_071, 200_000];
+            // Miri takes too long for the big ones.
+            for tasks in all.into_iter().filter(|tasks| !cfg!(miri) || *tasks <= 3) {
                 let mut id = FlippingId(start);
                 let mut left = tasks;
                 while left > 0 {

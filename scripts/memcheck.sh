@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Valgrind over the native CPU: a read or write outside its memory, a value that nobody set, or lost memory fails it.
+#
+#   scripts/memcheck.sh         the launcher's commands, unit tests of the device, and random sequences
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+host=$(rustc -vV | sed -n 's/^host: //p')
+# One thread runs at a time there: `--fair-sched` keeps one that spins from starving the others. A suppression names a
+# function of the program, which inlined ones would hide.
+valgrind="valgrind -q --error-exitcode=9 --fair-sched=try --read-inline-info=no --leak-check=full \
+--errors-for-leak-kinds=definite --suppressions=$PWD/tests/c/valgrind.supp"
+# The same packages each time, so that nothing is built twice.
+cargo test --quiet --locked -p hcomm-aicpu -p host-stub --no-run --lib --test model --test copy_cli
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+head -c 3000001 /dev/urandom >"$folder/in"
+$valgrind "$target/debug/host-stub" run --cpu native
+$valgrind "$target/debug/host-stub" copy --cpu native "$folder/in" "$folder/out"
+cmp "$folder/in" "$folder/out"
+
+# Cargo runs tests through it.
+export "CARGO_TARGET_$(printf '%s' "$host" | tr 'a-z-' 'A-Z_')_RUNNER=$valgrind"
+cargo test --quiet --locked -p hcomm-aicpu -p host-stub --lib -- --test-threads=1 sim::
+HCOMM_MODEL_CASES=10 cargo test --quiet --locked -p hcomm-aicpu -p host-stub --test model -- --test-threads=1
