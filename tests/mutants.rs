@@ -113,6 +113,8 @@ fn manifest(text: &str) -> String {
             "[workspace]" => name == "members",
             "[dev-dependencies]" => name != section && !name.is_empty() && !DEV_DEPENDENCIES.contains(&name),
             "[[bench]]" => true,
+            // Not optimised: building takes longer than running.
+            _ if section.starts_with("[profile.") => true,
             _ => false,
         };
         if !is_dropped {

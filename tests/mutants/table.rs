@@ -23,7 +23,12 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     Mutant::new("chunk of 4 GiB", COPY, "u64 = (4 << 30) - (2 << 20);", "u64 = 4 << 30;"),
     Mutant::new("chunks that lose the alignment", COPY, "u64 = (4 << 30) - (2 << 20);", "u64 = (4 << 30) - 1;"),
-    Mutant::new("number of chunks rounded down", COPY, ".div_ceil(MAX_CHUNK)", " / MAX_CHUNK"),
+    Mutant::new(
+        "number of chunks rounded down",
+        COPY,
+        "(self.len - self.done).div_ceil(MAX_CHUNK)",
+        "(self.len - self.done) / MAX_CHUNK",
+    ),
     Mutant::new("later chunks start at the first address", COPY, "wrapping_add(self.done)", "wrapping_add(0)"),
     Mutant::new(
         "offset of a chunk cut to 32 bits",
