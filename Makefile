@@ -7,7 +7,7 @@ export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 HOST_STUB := cargo run --locked --release -p host-stub --
 
 .DEFAULT_GOAL := help
-.PHONY: run test soak loom miri memcheck fuzz bench ci fmt lint doc image lib capi install headers headers-check setup clean help
+.PHONY: run test soak mutants loom miri memcheck fuzz bench ci fmt lint doc image lib capi install headers headers-check setup clean help
 
 run: image ## copy 256 bytes through the AArch64 image and check them; FILE=path copies a file, ARGS="..." adds options
 ifeq ($(origin FILE),command line)
@@ -23,6 +23,9 @@ test: image capi ## run every test, on both CPUs
 soak: ## run 10,000 random sequences and 5,000 seeds
 	HCOMM_MODEL_CASES=$(or $(CASES),10000) HCOMM_STRESS_SEEDS=$(or $(SEEDS),5000) \
 		cargo test --locked -p hcomm-aicpu --test model --test stress -- --nocapture
+
+mutants: ## plant bugs in a copy of the crate, one at a time: its tests must find each
+	cargo test --locked -p hcomm-aicpu --test mutants -- --ignored --nocapture
 
 loom: ## try every order of two cores and a device on one ring
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET_DIR)/loom \

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn null_addresses_are_refused_dst_first() {
+    fn case_46_null_addresses_are_refused_dst_first() {
         let null = DeviceAddr(0);
         assert_eq!(check_addresses(null, null), Err(Error::NullDst));
         assert_eq!(check_addresses(null, SRC), Err(Error::NullDst));

@@ -137,3 +137,17 @@ pub(crate) fn with_core<R>(run: impl FnOnce(&Core<'_>) -> R) -> Option<R> {
     // SAFETY: the platform's contract (see `hcomm_port_core`): null, or a core that outlives the launch that we are in.
     unsafe { hcomm_port_core().cast::<Core<'_>>().as_ref() }.map(run)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slot_is_written_whole() {
+        let sqe = Sqe([1, 2, 3, 4, 5, 6, 7, 8]);
+        let mut slot = Sqe([u64::MAX; 8]);
+        // SAFETY: a descriptor of our own.
+        unsafe { Platform.write_slot(DeviceAddr::from(&raw mut slot), &sqe) };
+        assert_eq!(slot, sqe);
+    }
+}

@@ -1084,6 +1084,50 @@ mod tests {
     }
 
     #[test]
+    fn short_way_of_several_publishes_as_the_long_way_does() {
+        let rig = Rig::new(TestPort::starting_at(8, 5));
+        let core = Core::new(&rig.device);
+        let some = |count| submit_some(&rig.port, &core, rig.thread.handle(), Bytes::new(count));
+        assert!(matches!(some(2), Short::NotTaken), "not known yet");
+        rig.submit(1, 1).unwrap();
+        rig.port.take_calls();
+        assert!(matches!(some(3), Short::Queued));
+        let expected = [Call::Status, Call::Slot(6), Call::Slot(7), Call::Slot(0), Call::Barrier, Call::Ring(1)];
+        assert_eq!(rig.port.take_calls(), expected);
+        let slots = rig.port.slots();
+        assert_eq!([slots[6], slots[7], slots[0]], [sqe(0, 1), sqe(1, 2), sqe(2, 3)]);
+        rig.port.refuse_ring.set(true);
+        assert!(matches!(some(2), Short::Refused { sq_id: 9 }));
+        rig.port.refuse_ring.set(false);
+        rig.port.status.set(QueueStatus::SUSPENDED);
+        assert!(matches!(some(2), Short::NotTaken), "another status");
+        rig.port.status.set(QueueStatus::ENABLED);
+        assert!(matches!(some(4), Short::NotTaken), "one more than there is room for");
+        assert!(matches!(some(3), Short::Queued));
+        assert_eq!(rig.port.slots()[1..4], [sqe(0, 4), sqe(1, 5), sqe(2, 6)]);
+    }
+
+    #[test]
+    fn short_way_of_several_stays_in_its_block_of_ids() {
+        let rig = Rig::new(TestPort::new(2048));
+        let core = Core::new(&rig.device);
+        rig.submit(1022, 1).unwrap();
+        let some = |count| submit_some(&rig.port, &core, rig.thread.handle(), Bytes::new(count));
+        assert!(matches!(some(3), Short::NotTaken));
+        assert!(matches!(some(2), Short::Queued));
+    }
+
+    #[test]
+    fn refused_first_call_gives_its_block_of_ids_back() {
+        let rig = Rig::new(TestPort::new(8));
+        rig.port.refuse_ring.set(true);
+        assert_eq!(rig.submit(1, 1), Err(Error::DoorbellRefused { sq_id: 9 }));
+        rig.port.refuse_ring.set(false);
+        rig.submit(1, 1).unwrap();
+        assert_eq!(rig.port.slots()[0], sqe(0, 0));
+    }
+
+    #[test]
     fn descriptors_of_another_soc_always_go_the_long_way() {
         for soc in [Soc::Ascend910B, Soc::Ascend910_93] {
             let rig = Rig::new(TestPort::new(8));

@@ -65,7 +65,7 @@ impl TestPort {
             rung: Cell::new(0),
             ring: vec![Entry(STALE); depth as usize].into(),
             notify_ids: NOTIFY_IDS.into(),
-            table: vec![zerocopy::FromZeros::new_zeroed(); SLOT + 2].into(),
+            table: vec![zerocopy::FromZeros::new_zeroed(); SLOT + 3].into(),
         }
     }
 
@@ -103,9 +103,11 @@ impl TestPort {
             notify_count: NOTIFY_IDS.len() as u32,
             reserved: [0; 3],
         };
+        // Looks alive, but the table ends before it.
+        self.table[SLOT + 2] = self.table[SLOT];
         let device = Box::new(Device::new());
         // SAFETY: table and ring live as long as the port, which every call takes.
-        unsafe { device.set_thread_table(self.table_base(), self.table.len()) };
+        unsafe { device.set_thread_table(self.table_base(), SLOT + 2) };
         device
     }
 

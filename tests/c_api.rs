@@ -348,7 +348,7 @@ fn host_libraries_define_exactly_the_listed_names() {
 }
 
 #[test]
-fn device_libraries_define_exactly_the_listed_names_and_need_the_platform() {
+fn case_66_device_libraries_define_exactly_the_listed_names_and_need_the_platform() {
     let (names, port) = (listed("abi.txt"), listed("abi-port.txt"));
     let host = built("device/host/libhcomm_aicpu.a");
     assert_eq!(symbols(&["-g", "--defined-only"], &host), names);

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_engine_has_one_answer_from_each_function_on_each_product() {
+    fn case_51_each_engine_has_one_answer_from_each_function_on_each_product() {
         for product in &PRODUCTS {
             let is_supported = product.soc.is_some();
             let threads = if is_supported { [1, 0, 0, 0, 0, 1, 1, 1, 1] } else { [5; 9] };

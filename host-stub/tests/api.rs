@@ -48,7 +48,7 @@ extern "C-unwind" fn counts_args(args: *const c_void) -> u32 {
 }
 
 #[test]
-fn acquire_is_all_or_nothing() {
+fn case_52_acquire_is_all_or_nothing() {
     let device = device();
     let comm = comm(&device);
     comm.acquire_threads_with(&ThreadConfig::new(2).depth(65_536).notifies(1)).unwrap();
@@ -114,7 +114,7 @@ fn copies_of_the_host_are_checked_to_the_byte() {
 }
 
 #[test]
-fn kernels_get_null_without_parameters_and_refuse_those_of_others() {
+fn case_58_kernels_get_null_without_parameters_and_refuse_those_of_others() {
     let device = device();
     let stream = Stream::new(&device);
     let counts = Kernel::native("counts_args", counts_args);

@@ -151,3 +151,12 @@ fn copy_refuses_files_that_it_would_spoil_or_cannot_read() {
     assert!(!std::fs::exists(&copy).unwrap());
     assert_eq!(std::fs::read(&input).unwrap(), b"precious");
 }
+
+/// The linker has kept the log strings of the image, and its frames are decoded.
+#[test]
+fn case_68_log_of_the_image_is_shown() {
+    let output = host_stub(["run", "--cpu", "qemu", "--verbose"]);
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(log.contains("device: INFO  image ready, hbm 0x12c000000000, 0x400000000 bytes\n"), "{log}");
+    assert!(log.contains("device: DEBUG launch 1: entry 0x"), "{log}");
+}

@@ -69,7 +69,7 @@ fn parameters_of_another_kernel_version_or_size_are_refused() {
 }
 
 #[test]
-fn parameters_may_be_unaligned() {
+fn case_57_parameters_may_be_unaligned() {
     let params = AddParams { header: AddParams::HEADER, left: 40, right: 2 };
     let mut bytes = [0; 1 + size_of::<AddParams>() + 8];
     for offset in 0..8 {
