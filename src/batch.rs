@@ -133,13 +133,15 @@ mod tests {
 
     #[test]
     fn case_67_list_of_queues_has_room_for_every_queue_of_the_device() {
+        // Miri takes too long for all of them.
+        const QUEUES: usize = if cfg!(miri) { 64 } else { MAX_QUEUES };
         let batch = Batch::new();
         for round in 0..3 {
             // Each twice: a queue comes again when another core has rung what this one had staged.
-            (0..MAX_QUEUES).chain(0..MAX_QUEUES).for_each(|index| batch.note(index));
+            (0..QUEUES).chain(0..QUEUES).for_each(|index| batch.note(index));
             let mut taken = Vec::<usize, { MAX_QUEUES + 1 }>::new();
             batch.take_queues(|index| taken.push(index).expect("no more queues than there are"));
-            assert!(taken.iter().copied().eq(0..MAX_QUEUES), "round {round}");
+            assert!(taken.iter().copied().eq(0..QUEUES), "round {round}");
             batch.take_queues(|index| panic!("queue {index} was taken before"));
         }
     }

@@ -34,9 +34,10 @@ pub(crate) struct TestPort {
     looks_until_run: Cell<u32>,
     delay: RefCell<CheckedDelay>,
     rung: Cell<u32>,
-    ring: Box<[Entry]>,
-    table: Box<[ThreadDescriptor]>,
-    notify_ids: Box<[u32]>,
+    // Vectors, not boxes: a box that is moved makes the addresses of its contents stale to Miri.
+    ring: Vec<Entry>,
+    table: Vec<ThreadDescriptor>,
+    notify_ids: Vec<u32>,
 }
 
 #[derive(Clone, Copy)]
@@ -63,9 +64,9 @@ impl TestPort {
             looks_until_run: Cell::new(0),
             delay: RefCell::new(CheckedDelay::new(&[])),
             rung: Cell::new(0),
-            ring: vec![Entry(STALE); depth as usize].into(),
-            notify_ids: NOTIFY_IDS.into(),
-            table: vec![zerocopy::FromZeros::new_zeroed(); SLOT + 3].into(),
+            ring: vec![Entry(STALE); depth as usize],
+            notify_ids: NOTIFY_IDS.to_vec(),
+            table: vec![zerocopy::FromZeros::new_zeroed(); SLOT + 3],
         }
     }
 

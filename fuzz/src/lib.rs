@@ -43,18 +43,18 @@ thread_local! {
 pub struct Rig {
     device: Box<Device>,
     /// The thread table. On the heap and exactly as long as the device is told.
-    table: Box<[ThreadDescriptor]>,
-    ring: Box<[Entry]>,
+    table: Vec<ThreadDescriptor>,
+    ring: Vec<Entry>,
     /// What the descriptors point to.
-    _notify_ids: Box<[u32]>,
+    _notify_ids: Vec<u32>,
 }
 
 impl Rig {
     /// A device whose ring nobody has written.
     pub fn new() -> Self {
-        let mut table: Box<[ThreadDescriptor]> = vec![FromZeros::new_zeroed(); SLOTS].into();
-        let mut ring: Box<[Entry]> = vec![STALE; DEPTH].into();
-        let mut notify_ids: Box<[u32]> = vec![40, 41].into();
+        let mut table: Vec<ThreadDescriptor> = vec![FromZeros::new_zeroed(); SLOTS];
+        let mut ring: Vec<Entry> = vec![STALE; DEPTH];
+        let mut notify_ids: Vec<u32> = vec![40, 41];
         table[LIVE] = ThreadDescriptor {
             tag: DescriptorTag::live(GENERATION),
             engine: Engine::AICPU_TS,
