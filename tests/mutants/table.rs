@@ -177,8 +177,11 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant::new(
         "staged tasks not rung for while the ring is full",
         QUEUE,
-        "state.ring_staged(port, core.batch().current()).inspect_err(|error| core.batch().note_error(*error))?;\n        let State { ring, head, tail, .. } = *state;\n        // The lock",
-        "let State { ring, head, tail, .. } = *state;\n        // The lock",
+        "state.ring_staged(port, core.batch().current()).inspect_err(|error| core.batch().note_error(*error))?;\n        \
+         let State { ring, head, tail, .. } = *state;\n        \
+         // The lock is free during the pause: another core's call on this queue has a limit of its own.\n        \
+         drop(state);\n        core.batch().ring_staged(port, core.device());\n",
+        "let State { ring, head, tail, .. } = *state;\n        drop(state);\n",
     ),
     // Handles and status.
     Mutant::new(
