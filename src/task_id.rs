@@ -159,6 +159,12 @@ impl FlippingId {
     /// Entries of a whole round of ids.
     const ROUND: u64 = 1 << 16;
 
+    /// After `entries` entries.
+    #[cfg(test)]
+    pub(crate) const fn after(entries: u64) -> Self {
+        Self(entries)
+    }
+
     /// The next entry.
     pub(crate) fn next(&mut self) -> Flip {
         let serial = self.0;
