@@ -635,7 +635,8 @@ mod tests {
     fn every_bit_that_must_not_change_is_refused_by_name() {
         for (hex, table) in TABLES {
             for spec in HEADER.iter().chain(table).filter(|spec| !matches!(spec.rule, Any)) {
-                for bit in spec.bit..spec.bit + spec.width {
+                // Under Miri each bit takes a while.
+                for bit in (spec.bit..spec.bit + spec.width).step_by(if cfg!(miri) { 16 } else { 1 }) {
                     let mut sqe = bytes(hex);
                     sqe[spec.byte + bit as usize / 8] ^= 1 << (bit % 8);
                     let (name, byte, value) = (spec.name, spec.byte, extract(&sqe, spec));

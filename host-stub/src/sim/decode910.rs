@@ -218,7 +218,8 @@ mod tests {
         for hex in [SDMA_COPY, NOTIFY_WAIT, PLACE_HOLDER] {
             let sqe = bytes(hex);
             for spec in tables(&sqe).unwrap().into_iter().flatten().filter(|spec| !matches!(spec.rule, Any)) {
-                for bit in spec.bit..spec.bit + spec.width {
+                // Under Miri each bit takes a while.
+                for bit in (spec.bit..spec.bit + spec.width).step_by(if cfg!(miri) { 16 } else { 1 }) {
                     let mut changed = sqe;
                     changed[spec.byte + bit as usize / 8] ^= 1 << (bit % 8);
                     let error = decode(&changed).unwrap_err().to_string();
