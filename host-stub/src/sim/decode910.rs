@@ -3,40 +3,31 @@
 //! Source: docs/spec.md, "Ascend910 descriptors". As for Ascend950, the builders in `hcomm_aicpu::spec` are not used here.
 #![forbid(unsafe_code)]
 
-use super::decode::Rule::{Any, Only, Reserved};
+use super::decode::Rule::{self, Any, Only, Reserved};
 use super::decode::{
     Action, DecodeError, Effect, Field, SQE_LEN, Spec, Task, Until, check, list, spec, value_of, word64,
 };
 
-/// Bytes 0..8 of every type but the place holder.
-const HEADER: &[Spec] = &[
-    spec("type", 0, 0, 6, Any),
-    spec("l1_lock", 0, 6, 1, Only(0)),
-    spec("l1_unlock", 0, 7, 1, Only(0)),
-    spec("ie", 1, 0, 2, Only(0)),
-    spec("pre_p", 1, 2, 2, Only(0)),
-    spec("post_p", 1, 4, 2, Only(0)),
-    spec("wr_cqe", 1, 6, 1, Only(0)),
-    spec("reserved", 1, 7, 1, Reserved),
-    spec("block_dim", 2, 0, 16, Only(0)),
-    spec("rt_stream_id", 4, 0, 16, Any),
-    spec("task_id", 6, 0, 16, Any),
-];
+/// Bytes 0..8, with what the type has in three of their fields.
+const fn header(pre_p: u64, block_dim: u64, task_id: Rule) -> [Spec; 11] {
+    [
+        spec("type", 0, 0, 6, Any),
+        spec("l1_lock", 0, 6, 1, Only(0)),
+        spec("l1_unlock", 0, 7, 1, Only(0)),
+        spec("ie", 1, 0, 2, Only(0)),
+        spec("pre_p", 1, 2, 2, Only(pre_p)),
+        spec("post_p", 1, 4, 2, Only(0)),
+        spec("wr_cqe", 1, 6, 1, Only(0)),
+        spec("reserved", 1, 7, 1, Reserved),
+        spec("block_dim", 2, 0, 16, Only(block_dim)),
+        spec("rt_stream_id", 4, 0, 16, Any),
+        spec("task_id", 6, 0, 16, task_id),
+    ]
+}
 
-/// Bytes 0..8 of a place holder that tells of a flip of task ids.
-const FLIP_HEADER: &[Spec] = &[
-    spec("type", 0, 0, 6, Any),
-    spec("l1_lock", 0, 6, 1, Only(0)),
-    spec("l1_unlock", 0, 7, 1, Only(0)),
-    spec("ie", 1, 0, 2, Only(0)),
-    spec("pre_p", 1, 2, 2, Only(1)),
-    spec("post_p", 1, 4, 2, Only(0)),
-    spec("wr_cqe", 1, 6, 1, Only(0)),
-    spec("reserved", 1, 7, 1, Reserved),
-    spec("block_dim", 2, 0, 16, Only(98)),
-    spec("rt_stream_id", 4, 0, 16, Any),
-    spec("task_id", 6, 0, 16, Only(0)),
-];
+const HEADER: &[Spec] = &header(0, 0, Any);
+/// Of a place holder that tells of a flip of task ids.
+const FLIP_HEADER: &[Spec] = &header(1, 98, Only(0));
 
 /// Bytes 8..64 of type 11.
 const SDMA: &[Spec] = &[
@@ -70,7 +61,7 @@ const SDMA: &[Spec] = &[
 ];
 
 /// Bytes 8..64 of types 6 and 7, with the credit that the type needs.
-const fn notify(kernel_credit: u64, timeout: super::decode::Rule) -> [Spec; 13] {
+const fn notify(kernel_credit: u64, timeout: Rule) -> [Spec; 13] {
     [
         spec("notify_id", 8, 0, 13, Any),
         spec("res1", 9, 5, 19, Reserved),
