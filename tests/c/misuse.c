@@ -380,6 +380,8 @@ static void threads(HcclComm comm) {
     CHECK(HcommThreadNotifyRecordOnThread(thread, two[0], 0), HCCL_E_NOT_SUPPORT);
     CHECK(HcommThreadNotifyWaitOnThread(thread, 0, 1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread, 0), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommAclrtNotifyRecordOnThread(thread, 0), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommAclrtNotifyWaitOnThread(thread, 0, 1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommSetNotifyWaitTimeOut(1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommThreadResAcquireTimeOut(1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommBatchModeStart("tag"), HCCL_E_NOT_SUPPORT);
