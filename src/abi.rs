@@ -13,7 +13,7 @@ use crate::spec::comm::COMM_NAME_LEN;
 use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::thread::ThreadHandle;
 use crate::thread::Thread;
-use crate::{batch, comm, copy, notify, reduce, timeout};
+use crate::{aclrt_notify, batch, comm, copy, notify, reduce, timeout};
 
 /// Queues a copy of `len` bytes of device memory from `src` to `dst` on the queue of `thread` and returns; the copy itself
 /// runs later. Source: interface document, `HcommLocalCopyOnThread`.
@@ -118,6 +118,31 @@ pub extern "C" fn HcommThreadNotifyWaitOnThread(thread: u64, notify_idx: u32, ti
 pub extern "C" fn HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread: u64, notify_idx: u32) -> i32 {
     let result = Thread::from_handle(ThreadHandle(thread)).and_then(|thread| thread.notify_wait_default(notify_idx));
     answer("HcommThreadNotifyWaitOnThreadWithDefaultTimeout", result)
+}
+
+/// Queues a task on `thread` that sets the notify with the id `dst_notify_id`, as `aclrtGetNotifyId` gives it. Source:
+/// device-side interface, `HcommAclrtNotifyRecordOnThread`.
+///
+/// # Errors
+/// 0, or in this order: 2 `thread` 0, 6 as [`HcommLocalCopyOnThread`], 5 on an Ascend950, 1 an id that the descriptor can't
+/// hold; 22, 9, 16. An id of nobody shows when the task runs.
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub extern "C" fn HcommAclrtNotifyRecordOnThread(thread: u64, dst_notify_id: u64) -> i32 {
+    let result = aclrt_notify::by_id(ThreadHandle(thread), dst_notify_id, aclrt_notify::Action::Record);
+    answer("HcommAclrtNotifyRecordOnThread", result)
+}
+
+/// Queues a task on `thread` that waits for the notify with the id `notify_id` for up to `timeout` seconds (0 = for ever).
+/// Source: device-side interface, `HcommAclrtNotifyWaitOnThread`.
+///
+/// # Errors
+/// As [`HcommAclrtNotifyRecordOnThread`].
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub extern "C" fn HcommAclrtNotifyWaitOnThread(thread: u64, notify_id: u64, timeout: u32) -> i32 {
+    let action = aclrt_notify::Action::Wait { timeout_s: timeout };
+    answer("HcommAclrtNotifyWaitOnThread", aclrt_notify::by_id(ThreadHandle(thread), notify_id, action))
 }
 
 /// Sets the limit in seconds of waits without one of their own, until the kernel ends; 0 = for ever, a fraction counts as a

@@ -21,6 +21,7 @@
 #![cfg_attr(not(test), no_std)]
 
 pub mod abi;
+mod aclrt_notify;
 pub mod batch;
 pub mod comm;
 pub mod copy;

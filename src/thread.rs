@@ -4,6 +4,7 @@ use core::mem::offset_of;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::aclrt_notify;
 use crate::copy;
 use crate::device::Core;
 use crate::error::Error;
@@ -239,6 +240,23 @@ impl Thread {
     pub fn notify_wait_default(&self, index: u32) -> Result<(), Error> {
         let timeout_s = with_core(|core| core.notify_wait_timeout_s()).ok_or(Error::NoCore)?;
         self.notify_wait(index, timeout_s)
+    }
+
+    /// Queues a task that sets the notify with this id, which the host has made by itself (`aclrtGetNotifyId`).
+    ///
+    /// # Errors
+    /// [`Error::NoCore`], [`Error::BadHandle`], [`Error::AclrtNotifyNotSupported`], [`Error::BadNotifyId`], then as
+    /// [`local_copy`](Self::local_copy).
+    pub fn aclrt_notify_record(&self, id: u64) -> Result<(), Error> {
+        aclrt_notify::by_id(self.handle(), id, aclrt_notify::Action::Record)
+    }
+
+    /// Queues a task that waits for the notify with this id for up to `timeout_s` seconds (0 = for ever) and clears it.
+    ///
+    /// # Errors
+    /// As [`aclrt_notify_record`](Self::aclrt_notify_record).
+    pub fn aclrt_notify_wait(&self, id: u64, timeout_s: u32) -> Result<(), Error> {
+        aclrt_notify::by_id(self.handle(), id, aclrt_notify::Action::Wait { timeout_s })
     }
 
     /// Waits until the device has taken every task queued on this thread, and rings first for those that a batch has

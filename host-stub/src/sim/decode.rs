@@ -285,6 +285,11 @@ pub enum Action {
         /// The value.
         value: u32,
     },
+    /// Records a notify of another chip.
+    RemoteRecord {
+        /// Physical address of its register.
+        addr: u64,
+    },
 }
 
 impl Action {
@@ -296,7 +301,7 @@ impl Action {
             Self::Record { .. } => "notify record",
             Self::Wait { .. } => "notify wait",
             Self::PlaceHolder => "place holder",
-            Self::WriteValue { .. } => "write value",
+            Self::WriteValue { .. } | Self::RemoteRecord { .. } => "write value",
         }
     }
 }
