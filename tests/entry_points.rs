@@ -174,7 +174,7 @@ fn full_ring_is_reported_before_a_refused_doorbell_and_after_a_suspension() {
 }
 
 #[test]
-fn doorbell_that_is_refused_when_it_is_rung_is_not_rung_later() {
+fn case_34_doorbell_that_is_refused_when_it_is_rung_is_not_rung_later() {
     for before in [Before::New, Before::Known] {
         for len in [LEN, 2 * MAX_CHUNK + 1] {
             let rig = Rig::new(8);
@@ -263,7 +263,7 @@ fn other_calls_are_refused_without_a_trace_too() {
 }
 
 #[test]
-fn ring_of_any_depth_takes_depth_minus_one_from_any_head() {
+fn case_17_ring_of_any_depth_takes_depth_minus_one_from_any_head() {
     for depth in [2, 5, 8, 100, 128, 2048] {
         for head in 0..depth {
             let rig = Rig::starting_at(depth, head);
@@ -331,7 +331,7 @@ fn limit_0_waits_for_as_long_as_it_takes() {
 }
 
 #[test]
-fn split_copy_that_fits_the_ring_is_queued_as_a_whole_or_not_at_all() {
+fn case_30_split_copy_that_fits_the_ring_is_queued_as_a_whole_or_not_at_all() {
     let len = 2 * MAX_CHUNK + 1;
     let rig = Rig::new(4);
     rig.launch(|| {
