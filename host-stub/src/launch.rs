@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hcomm_aicpu::Error as Refused;
 use hcomm_aicpu::spec::DeviceAddr;
-use hcomm_aicpu::spec::data_type::{DataType, ReduceOp, sdma_opcode};
+use hcomm_aicpu::spec::data_type::{DataType, ReduceOp, SdmaReduce};
 use hcomm_aicpu::spec::params::{self, KernelParams, ParamsError, ParamsHeader};
 use hcomm_aicpu::spec::thread::Engine;
 use hcomm_kernel::{KernelFn, MisbehaveParams, Misbehaviour};
@@ -256,15 +256,13 @@ impl Stream {
         op: ReduceOp,
     ) -> Result<(), Error> {
         self.device.0.options.product.may_copy(Side::Host, Engine::CPU_TS)?;
-        let reduce = sdma_opcode(op, data_type).and_then(Reduce::from_opcode);
-        let (Some(reduce), Some(size)) = (reduce, data_type.size()) else {
-            return Err(Refused::ReduceNotSupported { op, data_type }.into());
-        };
+        let sdma = SdmaReduce::new(op, data_type).ok_or(Refused::ReduceNotSupported { op, data_type })?;
+        let (reduce, size) = (Reduce::from_opcode(sdma.opcode), 1 << sdma.size_log2);
         let len = count.checked_mul(size).ok_or(Refused::CountTooLarge { count, size })?;
         if let Some(addr) = [dst, src].into_iter().find(|addr| !addr.0.is_multiple_of(size)) {
             return Err(Refused::Misaligned { addr, size }.into());
         }
-        self.transfer(HostTransfer { dst: dst.0, src: src.0, len, reduce: Some(reduce) })
+        self.transfer(HostTransfer { dst: dst.0, src: src.0, len, reduce })
     }
 
     fn transfer(&self, transfer: HostTransfer) -> Result<(), Error> {

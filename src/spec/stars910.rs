@@ -152,7 +152,7 @@ impl Sdma {
         Self { src, dst, len, opcode: 0, link_type: LinkType::ONCHIP, qos: QOS_NEAR }
     }
 
-    /// Sets the opcode byte as [`sdma_opcode`](super::data_type::sdma_opcode) gives it; 0 is the copy.
+    /// Sets the opcode byte as [`SdmaReduce`](super::data_type::SdmaReduce) gives it; 0 is the copy.
     pub const fn with_opcode(self, opcode: u8) -> Self {
         Self { opcode, ..self }
     }

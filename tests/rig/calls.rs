@@ -5,7 +5,7 @@ use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::{Call, CallListParams};
-use host_stub::{DeviceBuffer, Error, ThreadConfig};
+use host_stub::{DeviceBuffer, Error, Stream, ThreadConfig};
 use zerocopy::IntoBytes;
 
 use super::Rig;
@@ -66,6 +66,15 @@ impl Rig {
         let (header, count) = (CallListParams::HEADER, list.len() as u64);
         let params = CallListParams { header, list: entries.addr(), count, codes: codes.addr() };
         self.stream.launch(&self.device.load_kernel("call_list").unwrap(), &params).unwrap();
+        Launched { _list: entries, codes }
+    }
+
+    /// Launches kernel `call_list` on `stream`, where the launch completes with all that it queues.
+    pub fn launch_calls_and_drain(&self, stream: &Stream, list: &[Call]) -> Launched {
+        let (entries, codes) = (self.buffer(list.as_bytes()), self.buffer(&vec![0xee; list.len() * 4]));
+        let (header, count) = (CallListParams::HEADER, list.len() as u64);
+        let params = CallListParams { header, list: entries.addr(), count, codes: codes.addr() };
+        stream.launch_and_drain(&self.device.load_kernel("call_list").unwrap(), &params).unwrap();
         Launched { _list: entries, codes }
     }
 

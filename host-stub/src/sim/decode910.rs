@@ -3,10 +3,9 @@
 //! Source: docs/spec.md, "Ascend910 descriptors". As for Ascend950, the builders in `hcomm_aicpu::spec` are not used here.
 #![forbid(unsafe_code)]
 
-use super::decode::Rule::{self, Any, Only, Reserved};
-use super::decode::{
-    Action, DecodeError, Effect, Field, SQE_LEN, Spec, Task, Until, check, list, spec, value_of, word64,
-};
+use super::decode::layout::Rule::{self, Any, Only, Reserved};
+use super::decode::layout::{Layout, Spec, extract, find, spec, word64};
+use super::decode::{Action, DecodeError, Effect, Field, SQE_LEN, Task, Until};
 
 /// Bytes 0..8, with what the type has in three of their fields.
 const fn header(pre_p: u64, block_dim: u64, task_id: Rule) -> [Spec; 11] {
@@ -121,6 +120,18 @@ const FLIP: &[Spec] = &[
     spec("res10", 56, 0, 64, Reserved),
 ];
 
+static SDMA_LAYOUT: Layout = Layout::new(HEADER, SDMA);
+static RECORD_LAYOUT: Layout = Layout::new(HEADER, RECORD);
+static WAIT_LAYOUT: Layout = Layout::new(HEADER, WAIT);
+static WRITE_VALUE_LAYOUT: Layout = Layout::new(HEADER, WRITE_VALUE);
+static FLIP_LAYOUT: Layout = Layout::new(FLIP_HEADER, FLIP);
+
+const LENGTH: &Spec = find(SDMA, "length");
+const NOTIFY_ID: &Spec = find(RECORD, "notify_id");
+const TIMEOUT: &Spec = find(WAIT, "timeout");
+const ADDR_LOW: &Spec = find(WRITE_VALUE, "addr_low");
+const ADDR_HIGH: &Spec = find(WRITE_VALUE, "addr_high");
+
 const TYPE_PLACE_HOLDER: u8 = 3;
 const TYPE_NOTIFY_RECORD: u8 = 6;
 const TYPE_NOTIFY_WAIT: u8 = 7;
@@ -135,7 +146,7 @@ const REDUCE_TYPES: [u8; 6] = [0x00, 0x10, 0x20, 0x60, 0x70, 0x80];
 /// # Errors
 /// [`DecodeError::UnknownType`]: there is no table for the type.
 pub fn fields(sqe: &[u8; SQE_LEN]) -> Result<Vec<Field>, DecodeError> {
-    tables(sqe).map(|tables| list(sqe, tables))
+    layout(sqe).map(|layout| layout.list(sqe))
 }
 
 /// The task of a descriptor. Its id is the 16-bit one of its stream.
@@ -143,24 +154,20 @@ pub fn fields(sqe: &[u8; SQE_LEN]) -> Result<Vec<Field>, DecodeError> {
 /// # Errors
 /// [`DecodeError`]: the first field that is not supported, header first.
 pub fn decode(sqe: &[u8; SQE_LEN]) -> Result<Task, DecodeError> {
-    check(sqe, tables(sqe)?.into_iter().flatten())?;
-    let id = || value_of(sqe, RECORD, "notify_id") as u32;
+    layout(sqe)?.check(sqe)?;
+    let id = || extract(sqe, NOTIFY_ID) as u32;
     let action = match sqe[0] & 0x3f {
         TYPE_PLACE_HOLDER => Action::PlaceHolder,
         TYPE_NOTIFY_RECORD => Action::Record { id: id(), effect: Effect::Set },
-        TYPE_NOTIFY_WAIT => {
-            Action::Wait { id: id(), until: Until::Set, timeout_s: value_of(sqe, WAIT, "timeout") as u32 }
-        }
-        TYPE_WRITE_VALUE => Action::RemoteRecord {
-            addr: value_of(sqe, WRITE_VALUE, "addr_low") | value_of(sqe, WRITE_VALUE, "addr_high") << 32,
-        },
+        TYPE_NOTIFY_WAIT => Action::Wait { id: id(), until: Until::Set, timeout_s: extract(sqe, TIMEOUT) as u32 },
+        TYPE_WRITE_VALUE => Action::RemoteRecord { addr: extract(sqe, ADDR_LOW) | extract(sqe, ADDR_HIGH) << 32 },
         _ => {
             let opcode = sqe[16];
             let reduces = REDUCE_TYPES.contains(&(opcode & 0xf0)) && (1..=3).contains(&(opcode & 0xf));
             if opcode != 0 && !reduces {
                 return Err(DecodeError::Opcode { value: opcode });
             }
-            let len = value_of(sqe, SDMA, "length") as u32;
+            let len = extract(sqe, LENGTH) as u32;
             Action::Sdma { src: word64(sqe, 32), dst: word64(sqe, 40), len, opcode }
         }
     };
@@ -172,14 +179,13 @@ pub fn task_id(sqe: &[u8; SQE_LEN]) -> u32 {
     u32::from(u16::from_le_bytes([sqe[6], sqe[7]]))
 }
 
-/// Header and body of the descriptor's type.
-fn tables(sqe: &[u8; SQE_LEN]) -> Result<[&'static [Spec]; 2], DecodeError> {
+fn layout(sqe: &[u8; SQE_LEN]) -> Result<&'static Layout, DecodeError> {
     match sqe[0] & 0x3f {
-        TYPE_SDMA => Ok([HEADER, SDMA]),
-        TYPE_NOTIFY_RECORD => Ok([HEADER, RECORD]),
-        TYPE_NOTIFY_WAIT => Ok([HEADER, WAIT]),
-        TYPE_WRITE_VALUE => Ok([HEADER, WRITE_VALUE]),
-        TYPE_PLACE_HOLDER => Ok([FLIP_HEADER, FLIP]),
+        TYPE_SDMA => Ok(&SDMA_LAYOUT),
+        TYPE_NOTIFY_RECORD => Ok(&RECORD_LAYOUT),
+        TYPE_NOTIFY_WAIT => Ok(&WAIT_LAYOUT),
+        TYPE_WRITE_VALUE => Ok(&WRITE_VALUE_LAYOUT),
+        TYPE_PLACE_HOLDER => Ok(&FLIP_LAYOUT),
         value => Err(DecodeError::UnknownType { value }),
     }
 }
@@ -240,7 +246,7 @@ mod tests {
     fn every_bit_that_must_not_change_is_refused() {
         for hex in [SDMA_COPY, NOTIFY_WAIT, RECORD_OF_A_PEER, PLACE_HOLDER] {
             let sqe = bytes(hex);
-            for spec in tables(&sqe).unwrap().into_iter().flatten().filter(|spec| !matches!(spec.rule, Any)) {
+            for spec in layout(&sqe).unwrap().specs().filter(|spec| !matches!(spec.rule, Any)) {
                 // Under Miri each bit takes a while.
                 for bit in (spec.bit..spec.bit + spec.width).step_by(if cfg!(miri) { 16 } else { 1 }) {
                     let mut changed = sqe;
