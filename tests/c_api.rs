@@ -147,6 +147,7 @@ fn each_header_stands_alone() {
         "hcomm/hcomm_res_defs.h",
         "hcomm/hcomm_primitives.h",
         "hcomm/hcomm_kernel.h",
+        "hcomm/hcomm_platform.h",
     ] {
         let path = folder.join("include.c");
         std::fs::write(
@@ -412,11 +413,52 @@ fn case_66_device_libraries_define_exactly_the_listed_names_and_need_the_platfor
     assert_eq!(symbols(&["-u"], &device), port);
 }
 
+/// A program in C that is the whole platform: queue, thread table, device and core, with no Rust but the library.
+#[test]
+fn platform_in_c_drives_the_static_library() {
+    let folder = folder("plain_platform");
+    for dialect in ["c11", "c++17"] {
+        let out = folder.join(dialect);
+        let mut command = compiler(dialect);
+        command.arg(source("plain_platform.c")).args(["-x", "none"]).arg(built("device/host/libhcomm_aicpu.a"));
+        run(command.arg("-o").arg(&out));
+        assert_eq!(run(&mut limited(&out, MINUTE)), "platform in C works\n", "{dialect}");
+    }
+    if has("valgrind") {
+        let mut command = limited("valgrind", MINUTE);
+        command.args(["-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=all"]);
+        run(command.arg(folder.join("c11")));
+    }
+    if has("aarch64-linux-gnu-gcc") && has("qemu-aarch64") {
+        let out = folder.join("aarch64");
+        let mut command = Command::new("aarch64-linux-gnu-gcc");
+        command.args(["-std=c11", "-O1", "-static"]).args(WARNINGS).arg("-I").arg(root().join("include"));
+        command.arg(source("plain_platform.c")).arg(built("device/aarch64-unknown-none/libhcomm_aicpu.a"));
+        run(command.arg("-o").arg(&out));
+        let text = run(limited("qemu-aarch64", MINUTE).arg(&out));
+        assert_eq!(text, "platform in C works\n", "aarch64");
+    }
+}
+
+#[test]
+fn names_of_kernels_and_platforms_are_declared() {
+    let text = |name: &str| std::fs::read_to_string(root().join("include/hcomm").join(name)).unwrap();
+    let (kernels, platform) = (text("hcomm_primitives.h"), text("hcomm_platform.h"));
+    for name in listed("abi.txt").into_iter().chain(listed("abi-port.txt")) {
+        let header = if name.starts_with("Hcomm") { &kernels } else { &platform };
+        assert!(header.contains(&format!("{name}(")), "{name} is in no header");
+    }
+}
+
 #[test]
 fn every_entry_point_of_kernels_is_there_on_the_host_too() {
     let host = listed("abi-host.txt");
-    let missing: Vec<_> = listed("abi.txt").into_iter().filter(|name| !host.contains(name)).collect();
+    // What makes a platform is of the static library alone: a process of the host has its platform.
+    let (of_kernels, of_platforms): (Vec<_>, Vec<_>) =
+        listed("abi.txt").into_iter().partition(|name| name.starts_with("Hcomm"));
+    let missing: Vec<_> = of_kernels.into_iter().filter(|name| !host.contains(name)).collect();
     assert_eq!(missing, Vec::<String>::new());
+    assert!(!of_platforms.is_empty() && !of_platforms.iter().any(|name| host.contains(name)));
 }
 
 #[test]
