@@ -3,8 +3,9 @@
 # and needs no network, when nothing is missing. Stops with the command to type where it can't install something itself.
 #
 #   scripts/setup.sh            compiler, device target, QEMU: what run and test need
-#   scripts/setup.sh PART...    as well: deny (cargo-deny), cross (a C and C++ compiler for the device, qemu-aarch64), valgrind (and CMake),
-#                               miri (of the nightly compiler), fuzz (cargo-fuzz, and that there is a nightly compiler)
+#   scripts/setup.sh PART...    as well: deny (cargo-deny), cross (a C and C++ compiler for the device, qemu-aarch64),
+#                               valgrind (and CMake), miri (of the nightly compiler), fuzz (cargo-fuzz, and that there is
+#                               a nightly compiler)
 set -euo pipefail
 
 readonly IMAGE_TARGET=aarch64-unknown-none
