@@ -142,6 +142,7 @@ fn each_header_stands_alone() {
         "hccl/hccl_types.h",
         "hccl/hccl_comm.h",
         "hccl/hccl_res.h",
+        "hccl/hccl_res_expt.h",
         "hccl/hcomm_primitives.h",
         "hcomm/hcomm_res_defs.h",
         "hcomm/hcomm_primitives.h",
@@ -375,7 +376,8 @@ fn every_entry_point_of_kernels_is_there_on_the_host_too() {
 #[test]
 fn every_exported_name_is_declared_and_misused() {
     let text = |path: PathBuf| std::fs::read_to_string(path).unwrap();
-    let headers = ["acl/acl_rt.h", "hccl/hccl_comm.h", "hccl/hccl_res.h", "hcomm/hcomm_primitives.h"];
+    let headers =
+        ["acl/acl_rt.h", "hccl/hccl_comm.h", "hccl/hccl_res.h", "hccl/hccl_res_expt.h", "hcomm/hcomm_primitives.h"];
     let headers: String = headers.map(|name| text(root().join("include").join(name))).concat();
     let misuse = text(source("misuse.c"));
     for name in listed("abi-host.txt") {

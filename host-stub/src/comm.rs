@@ -169,10 +169,10 @@ impl Comm {
     /// the same thing on both sides here.
     ///
     /// # Errors
-    /// The handle is not that of a live thread, or the engine is not CPU(_TS) or AICPU(_TS).
+    /// The engine is not CPU(_TS) or AICPU(_TS), or the handle is not that of a live thread of this communicator.
     pub fn export_thread(&self, thread: ThreadHandle, engine: Engine) -> Result<ThreadHandle, Error> {
         self.device.options().product.engine_for(Acquire::Threads, engine)?;
-        if !thread::is_live(&self.device.0, thread) {
+        if !self.threads().all.contains(&thread) {
             return Err(Error::BadThread { handle: thread.0, engine: None });
         }
         Ok(thread)

@@ -383,11 +383,6 @@ pub(crate) fn notify_count(inner: &Inner, handle: ThreadHandle) -> Option<usize>
     Some(find(&table(inner), handle)?.notify_ids.len())
 }
 
-/// Whether the handle names a live thread.
-pub(crate) fn is_live(inner: &Inner, handle: ThreadHandle) -> bool {
-    find(&table(inner), handle).is_some()
-}
-
 /// An id for a notify that belongs to no thread.
 pub(crate) fn take_notify_id(inner: &Inner) -> Result<u32, Error> {
     Ok(table(inner).notify_ids.take(1)?[0])

@@ -20,6 +20,7 @@
 #define ACL_ERROR_API_NOT_SUPPORT 200001 /* known, but not supported */
 #define ACL_ERROR_INVALID_RESOURCE_HANDLE 200005 /* no live object has this handle */
 #define ACL_ERROR_RT_MEMORY_ALLOCATION 207001 /* no memory */
+#define ACL_ERROR_RT_NO_NOTIFY_RESOURCE 207009 /* no notify is free */
 #define ACL_ERROR_INTERNAL_ERROR 500000 /* a bug of this library */
 #define ACL_ERROR_RT_FAILURE 500003 /* the simulated device can't be opened */
 #define ACL_ERROR_RT_TS_ERROR 507001 /* a task or a queue failed */
@@ -27,6 +28,16 @@
 #define ACL_ERROR_RT_AICPU_EXCEPTION 507018 /* a kernel failed */
 #define ACL_ERROR_RT_STREAM_SYNC_TIMEOUT 507046 /* the stream was not done in time */
 #define ACL_ERROR_RT_AICPU_INFO_LOAD_ERROR 507902 /* the library with the kernel is not there */
+
+/*
+ Flag of aclrtCreateNotify: for the host.
+ */
+#define ACL_NOTIFY_DEFAULT 0
+
+/*
+ Flag of aclrtCreateNotify: for kernels; streams can use it, too.
+ */
+#define ACL_NOTIFY_DEVICE_USE_ONLY 1
 
 /*
  How device memory is allocated. Any number is taken: the simulated device has one kind of memory. Only
@@ -95,6 +106,11 @@ typedef int aclError;
  A stream; null means the default stream of the calling thread's device.
  */
 typedef void *aclrtStream;
+
+/*
+ A notify: one operation of a stream sets it, another one waits for it and clears it.
+ */
+typedef void *aclrtNotify;
 
 /*
  A loaded kernel binary.

@@ -58,6 +58,35 @@ aclError aclrtSynchronizeStream(aclrtStream stream);
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
 
 /*
+ Makes a notify on the calling thread's device, not set. `flag` is ACL_NOTIFY_DEFAULT or ACL_NOTIFY_DEVICE_USE_ONLY.
+ */
+aclError aclrtCreateNotify(aclrtNotify *notify,
+                           uint64_t flag);
+
+/*
+ Destroys a notify. Synchronise the streams that use it first: an operation that comes to it later fails.
+ */
+aclError aclrtDestroyNotify(aclrtNotify notify);
+
+/*
+ Sets a notify once everything on the stream is done. Does not wait.
+ */
+aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream);
+
+/*
+ Lets what comes later on the stream wait until a notify is set, for at most `timeout` seconds (0 means for ever), and
+ clears it. Does not wait itself.
+ */
+aclError aclrtWaitAndResetNotify(aclrtNotify notify,
+                                 aclrtStream stream,
+                                 uint32_t timeout);
+
+/*
+ The number of a notify, by which kernels know it.
+ */
+aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t *notifyId);
+
+/*
  Allocates `size` bytes of device memory.
  */
 aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy);

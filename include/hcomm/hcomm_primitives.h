@@ -31,23 +31,43 @@ int32_t HcommLocalReduceOnThread(ThreadHandle thread,
                                  HcommReduceOp reduceOp);
 
 /*
- Queues a task on `thread` that sets notify `dstNotifyIdx` of `dstThread`.
+ Queues a task on `thread` that sets notify `dstNotifyIdx` of `dstThread`. In a kernel `thread` is one of AICPU_TS; on the
+ host it is one of CPU_TS that is tied to a stream, and the task is an operation of the stream.
+
+ 0, or 2 for a null thread, 6 for a thread that is not live or is of the other side, 2 for an index that `dstThread` does
+ not have; 5 on the host for a thread without a stream.
  */
 int32_t HcommThreadNotifyRecordOnThread(ThreadHandle thread,
                                         ThreadHandle dstThread,
                                         uint32_t dstNotifyIdx);
 
 /*
- Queues a task on `thread` that waits for its notify `notifyIdx` for up to `timeOut` seconds; 0 means for ever.
+ Queues a task on `thread` that waits for its notify `notifyIdx` for up to `timeOut` seconds; 0 means for ever. Which
+ threads, and the answers: as HcommThreadNotifyRecordOnThread.
  */
 int32_t HcommThreadNotifyWaitOnThread(ThreadHandle thread,
                                       uint32_t notifyIdx,
                                       uint32_t timeOut);
 
 /*
- HcommThreadNotifyWaitOnThread with the limit of HcommSetNotifyWaitTimeOut.
+ HcommThreadNotifyWaitOnThread with the limit of HcommSetNotifyWaitTimeOut, 1836 s if it was not called; 1886 s on the host.
  */
-int32_t HcommThreadNotifyWaitOnThreadWithDefaultTimeout(ThreadHandle thread, uint32_t notifyIdx);
+int32_t HcommThreadNotifyWaitOnThreadWithDefaultTimeout(ThreadHandle thread,
+                                                        uint32_t notifyIdx);
+
+/*
+ Queues a task on `thread` that sets the notify with an id as aclrtGetNotifyId gives it. Not on Atlas 350: 5.
+ */
+int32_t HcommAclrtNotifyRecordOnThread(ThreadHandle thread,
+                                       uint64_t dstNotifyId);
+
+/*
+ Queues a task on `thread` that waits for the notify with an id as aclrtGetNotifyId gives it, for up to `timeOut` seconds;
+ 0 means for ever. Not on Atlas 350: 5.
+ */
+int32_t HcommAclrtNotifyWaitOnThread(ThreadHandle thread,
+                                     uint64_t notifyId,
+                                     uint32_t timeOut);
 
 /*
  Sets the limit in seconds of waits that have none of their own, until the kernel ends; 0 means for ever.

@@ -10,6 +10,7 @@
 #include "copy_params.h"
 #include "hccl/hccl_comm.h"
 #include "hccl/hccl_res.h"
+#include "hccl/hccl_res_expt.h"
 #include "hccl/hcomm_primitives.h"
 
 enum { POLICY = ACL_MEM_MALLOC_HUGE_FIRST };
@@ -24,6 +25,7 @@ static void before_a_device_is_set(void) {
     void *ptr = UNTOUCHED;
     HcclRootInfo root;
     CHECK(aclrtCreateStream(&ptr), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK(aclrtCreateNotify(&ptr, ACL_NOTIFY_DEFAULT), ACL_ERROR_RT_CONTEXT_NULL);
     CHECK(MALLOC(&ptr, 1), ACL_ERROR_RT_CONTEXT_NULL);
     CHECK(aclrtMallocWithCfg(&ptr, 1, (aclrtMemMallocPolicy)POLICY, NULL), ACL_ERROR_RT_CONTEXT_NULL);
     CHECK(aclrtBinaryLoadFromFile("/nowhere", NULL, &ptr), ACL_ERROR_RT_CONTEXT_NULL);
@@ -66,6 +68,76 @@ static void streams(void) {
     CHECK(aclrtDestroyStream(stream), ACL_ERROR_INVALID_RESOURCE_HANDLE);
     CHECK(aclrtSynchronizeStream(stream), ACL_ERROR_INVALID_RESOURCE_HANDLE);
     CHECK(aclrtSynchronizeStream(NULL), ACL_SUCCESS);
+}
+
+static void notifies(void) {
+    aclrtNotify notify = UNTOUCHED, second;
+    aclrtStream stream;
+    uint32_t id = 5, other = 5;
+    CHECK(aclrtCreateNotify(NULL, ACL_NOTIFY_DEFAULT), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtCreateNotify(&notify, 2), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtCreateNotify(&notify, UINT64_MAX), ACL_ERROR_INVALID_PARAM);
+    CHECK_TRUE(notify == UNTOUCHED);
+    CHECK(aclrtCreateNotify(&notify, ACL_NOTIFY_DEFAULT), ACL_SUCCESS);
+    CHECK(aclrtCreateNotify(&second, ACL_NOTIFY_DEVICE_USE_ONLY), ACL_SUCCESS);
+    CHECK(aclrtCreateStream(&stream), ACL_SUCCESS);
+
+    CHECK(aclrtGetNotifyId(notify, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtGetNotifyId(NULL, &id), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtGetNotifyId(WRONG, &id), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtGetNotifyId(stream, &id), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(id, 5);
+    CHECK(aclrtGetNotifyId(notify, &id), ACL_SUCCESS);
+    CHECK(aclrtGetNotifyId(second, &other), ACL_SUCCESS);
+    CHECK_TRUE(id != other);
+
+    CHECK(aclrtRecordNotify(NULL, stream), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtRecordNotify(WRONG, stream), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtRecordNotify(notify, WRONG), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtRecordNotify(notify, notify), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtWaitAndResetNotify(NULL, stream, 1), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtWaitAndResetNotify(WRONG, stream, 1), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtWaitAndResetNotify(notify, WRONG, 1), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    /* Null is the default stream. */
+    CHECK(aclrtWaitAndResetNotify(notify, stream, UINT32_MAX), ACL_SUCCESS);
+    CHECK(aclrtWaitAndResetNotify(second, stream, 0), ACL_SUCCESS);
+    CHECK(aclrtRecordNotify(second, NULL), ACL_SUCCESS);
+    CHECK(aclrtRecordNotify(notify, NULL), ACL_SUCCESS);
+    CHECK(aclrtSynchronizeStream(NULL), ACL_SUCCESS);
+    CHECK(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+
+    /* On a stream of another device; and a notify ends with its device. */
+    aclrtStream elsewhere;
+    aclrtNotify ended;
+    CHECK(aclrtSetDevice(1), ACL_SUCCESS);
+    CHECK(aclrtCreateStream(&elsewhere), ACL_SUCCESS);
+    CHECK(aclrtCreateNotify(&ended, ACL_NOTIFY_DEFAULT), ACL_SUCCESS);
+    CHECK(aclrtRecordNotify(notify, elsewhere), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtWaitAndResetNotify(notify, elsewhere, 1), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtResetDevice(1), ACL_SUCCESS);
+    CHECK(aclrtSetDevice(0), ACL_SUCCESS);
+    CHECK(aclrtGetNotifyId(ended, &id), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+
+    CHECK(aclrtDestroyNotify(NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtDestroyNotify(WRONG), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtDestroyNotify(stream), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtDestroyNotify(ended), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtDestroyNotify(notify), ACL_SUCCESS);
+    CHECK(aclrtDestroyNotify(notify), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtGetNotifyId(notify, &id), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtRecordNotify(notify, stream), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtWaitAndResetNotify(notify, stream, 1), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+
+    /* Destroyed too early: the operation fails that comes to it, and the stream goes on. */
+    CHECK(aclrtCreateNotify(&notify, ACL_NOTIFY_DEFAULT), ACL_SUCCESS);
+    CHECK(aclrtWaitAndResetNotify(notify, stream, 0), ACL_SUCCESS);
+    CHECK(aclrtDestroyNotify(notify), ACL_SUCCESS);
+    (void)aclrtGetRecentErrMsg();
+    CHECK(aclrtSynchronizeStream(stream), ACL_ERROR_RT_TS_ERROR);
+    CHECK_TRUE(strstr(aclrtGetRecentErrMsg(), "belongs to no thread and to no host") != NULL);
+    CHECK(aclrtSynchronizeStream(stream), ACL_SUCCESS);
+    CHECK(aclrtDestroyNotify(second), ACL_SUCCESS);
+    CHECK(aclrtDestroyStream(stream), ACL_SUCCESS);
 }
 
 static void memory(void) {
@@ -335,6 +407,80 @@ static HcclComm communicators(void) {
     return comm;
 }
 
+/* `thread` is tied to a stream and has 2 notifies, `other` is a kernel's and has 3. */
+static void notifies_of_threads(ThreadHandle thread, ThreadHandle other) {
+    CHECK(HcommThreadNotifyRecordOnThread(0, other, 0), HCCL_E_PTR);
+    CHECK(HcommThreadNotifyRecordOnThread(thread, 0, 0), HCCL_E_PTR);
+    CHECK(HcommThreadNotifyRecordOnThread(0x1234, 0, 0), HCCL_E_PTR);
+    CHECK(HcommThreadNotifyRecordOnThread(0x1234, other, 0), HCCL_E_NOT_FOUND);
+    CHECK(HcommThreadNotifyRecordOnThread(thread, 0x1234, 0), HCCL_E_NOT_FOUND);
+    CHECK(HcommThreadNotifyRecordOnThread(thread, other + 8, 0), HCCL_E_NOT_FOUND);
+    CHECK(HcommThreadNotifyRecordOnThread(thread, other ^ (uint64_t)1 << 48, 0), HCCL_E_NOT_FOUND);
+    CHECK(HcommThreadNotifyRecordOnThread(other, thread, 0), HCCL_E_NOT_FOUND);
+    CHECK(HcommThreadNotifyRecordOnThread(thread, other, 3), HCCL_E_PTR);
+    CHECK(HcommThreadNotifyRecordOnThread(thread, other, UINT32_MAX), HCCL_E_PTR);
+    CHECK(HcommThreadNotifyWaitOnThread(0, 0, 1), HCCL_E_PTR);
+    CHECK(HcommThreadNotifyWaitOnThread(0x1234, 0, 1), HCCL_E_NOT_FOUND);
+    CHECK(HcommThreadNotifyWaitOnThread(other, 0, 1), HCCL_E_NOT_FOUND);
+    CHECK(HcommThreadNotifyWaitOnThread(thread, 2, 1), HCCL_E_PTR);
+    CHECK(HcommThreadNotifyWaitOnThread(thread, UINT32_MAX, 1), HCCL_E_PTR);
+    CHECK(HcommThreadNotifyWaitOnThreadWithDefaultTimeout(0, 0), HCCL_E_PTR);
+    CHECK(HcommThreadNotifyWaitOnThreadWithDefaultTimeout(0x1234, 0), HCCL_E_NOT_FOUND);
+    CHECK(HcommThreadNotifyWaitOnThreadWithDefaultTimeout(other, 0), HCCL_E_NOT_FOUND);
+    CHECK(HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread, 2), HCCL_E_PTR);
+}
+
+static void exports(HcclComm comm, ThreadHandle of_host, const ThreadHandle *two) {
+    const CommEngine cpu = COMM_ENGINE_CPU_TS, aicpu = COMM_ENGINE_AICPU_TS;
+    ThreadHandle out[2] = {5, 5}, mixed[2] = {two[0], 0x1234}, with_null[2] = {two[0], 0};
+    int32_t index = 0;
+    HcclComm other;
+    CHECK(HcclCommInitAll(1, &index, &other), HCCL_SUCCESS);
+    CHECK(HcclThreadExportToCommEngine(NULL, 2, two, cpu, out), HCCL_E_PTR);
+    CHECK(HcclThreadExportToCommEngine(WRONG, 2, two, cpu, out), HCCL_E_NOT_FOUND);
+    CHECK(HcclThreadExportToCommEngine(comm, 2, NULL, cpu, out), HCCL_E_PTR);
+    CHECK(HcclThreadExportToCommEngine(comm, 2, two, cpu, NULL), HCCL_E_PTR);
+    CHECK(HcclThreadExportToCommEngine(comm, 0, two, cpu, out), HCCL_E_PARA);
+    CHECK(HcclThreadExportToCommEngine(comm, UINT32_MAX, two, cpu, out), HCCL_E_PARA);
+    CHECK(HcclThreadExportToCommEngine(comm, 2, two, COMM_ENGINE_RESERVED, out), HCCL_E_PARA);
+    CHECK(HcclThreadExportToCommEngine(comm, 2, two, (CommEngine)6, out), HCCL_E_PARA);
+    CHECK(HcclThreadExportToCommEngine(comm, 2, two, COMM_ENGINE_AIV, out), HCCL_E_PARA);
+    CHECK(HcclThreadExportToCommEngine(comm, 2, two, COMM_ENGINE_CCU, out), HCCL_E_PARA);
+    CHECK(HcclThreadExportToCommEngine(comm, 2, mixed, cpu, out), HCCL_E_NOT_FOUND);
+    CHECK(HcclThreadExportToCommEngine(comm, 2, with_null, cpu, out), HCCL_E_PTR);
+    CHECK(HcclThreadExportToCommEngine(other, 2, two, cpu, out), HCCL_E_NOT_FOUND);
+    CHECK_TRUE(out[0] == 5 && out[1] == 5);
+    CHECK(HcclThreadExportToCommEngine(comm, 2, two, cpu, out), HCCL_SUCCESS);
+    CHECK_TRUE(out[0] != 5 && out[1] != 5 && out[0] != out[1]);
+    CHECK(HcclThreadExportToCommEngine(comm, 1, &of_host, aicpu, out), HCCL_SUCCESS);
+    CHECK(HcclCommDestroy(other), HCCL_SUCCESS);
+}
+
+/* More notifies than a device has. */
+static void notifies_run_out(void) {
+    int32_t index = 0;
+    uint32_t created = 0;
+    HcclComm comms[2];
+    ThreadHandle thread;
+    aclrtNotify notifies[3];
+    for (int i = 0; i < 2; i++) {
+        CHECK(HcclCommInitAll(1, &index, &comms[i]), HCCL_SUCCESS);
+        CHECK(HcclThreadAcquire(comms[i], COMM_ENGINE_AICPU_TS, 1, 65535, &thread), HCCL_SUCCESS);
+    }
+    aclError code = ACL_SUCCESS;
+    while (created < 3 && (code = aclrtCreateNotify(&notifies[created], ACL_NOTIFY_DEFAULT)) == ACL_SUCCESS) {
+        created++;
+    }
+    CHECK(code, ACL_ERROR_RT_NO_NOTIFY_RESOURCE);
+    CHECK(created, 2);
+    CHECK(aclrtDestroyNotify(notifies[0]), ACL_SUCCESS);
+    CHECK(aclrtCreateNotify(&notifies[0], ACL_NOTIFY_DEFAULT), ACL_SUCCESS);
+    for (int i = 0; i < 2; i++) {
+        CHECK(aclrtDestroyNotify(notifies[i]), ACL_SUCCESS);
+        CHECK(HcclCommDestroy(comms[i]), HCCL_SUCCESS);
+    }
+}
+
 static void threads(HcclComm comm) {
     ThreadHandle two[2] = {5, 5}, thread = 5, again;
     aclrtStream stream;
@@ -366,6 +512,14 @@ static void threads(HcclComm comm) {
     CHECK(HcclThreadAcquireWithStream(comm, cpu, stream, 2, &thread), HCCL_SUCCESS);
     CHECK(HcclThreadAcquireWithStream(comm, cpu, stream, 1, &again), HCCL_SUCCESS);
     CHECK_TRUE(thread == again);
+    /* With more notifies it is another one, and the first one still works. */
+    CHECK(HcclThreadAcquireWithStream(comm, cpu, stream, 3, &again), HCCL_SUCCESS);
+    CHECK_TRUE(thread != again);
+    CHECK(HcommThreadNotifyRecordOnThread(thread, again, 2), HCCL_SUCCESS);
+    CHECK(HcommThreadNotifyWaitOnThread(again, 2, 1), HCCL_SUCCESS);
+    CHECK(HcommThreadNotifyRecordOnThread(again, thread, 1), HCCL_SUCCESS);
+    CHECK(HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread, 1), HCCL_SUCCESS);
+    CHECK(aclrtSynchronizeStream(stream), ACL_SUCCESS);
 
     void *ptr;
     CHECK(MALLOC(&ptr, 64), ACL_SUCCESS);
@@ -377,9 +531,10 @@ static void threads(HcclComm comm) {
     CHECK(HcommLocalCopyOnThread(two[0], ptr, ptr, 1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommLocalReduceOnThread(0, ptr, ptr, 1, HCOMM_DATA_TYPE_INT8, HCOMM_REDUCE_SUM), HCCL_E_PTR);
     CHECK(HcommLocalReduceOnThread(thread, ptr, ptr, 1, HCOMM_DATA_TYPE_INT8, HCOMM_REDUCE_SUM), HCCL_E_NOT_SUPPORT);
-    CHECK(HcommThreadNotifyRecordOnThread(thread, two[0], 0), HCCL_E_NOT_SUPPORT);
-    CHECK(HcommThreadNotifyWaitOnThread(thread, 0, 1), HCCL_E_NOT_SUPPORT);
-    CHECK(HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread, 0), HCCL_E_NOT_SUPPORT);
+    notifies_of_threads(thread, two[0]);
+    exports(comm, thread, two);
+    CHECK(HcommAclrtNotifyRecordOnThread(thread, 0), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommAclrtNotifyWaitOnThread(thread, 0, 1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommSetNotifyWaitTimeOut(1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommThreadResAcquireTimeOut(1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommBatchModeStart("tag"), HCCL_E_NOT_SUPPORT);
@@ -391,6 +546,9 @@ static void threads(HcclComm comm) {
 
     CHECK(aclrtDestroyStream(stream), ACL_SUCCESS);
     CHECK(HcommLocalCopyOnThread(thread, ptr, ptr, 1), HCCL_E_NOT_FOUND);
+    CHECK(HcommThreadNotifyRecordOnThread(thread, two[0], 0), HCCL_E_NOT_FOUND);
+    CHECK(HcommThreadNotifyWaitOnThread(thread, 0, 1), HCCL_E_NOT_FOUND);
+    CHECK(HcclThreadExportToCommEngine(comm, 1, &thread, COMM_ENGINE_AICPU_TS, &again), HCCL_E_NOT_FOUND);
     CHECK(HcclThreadAcquireWithStream(comm, cpu, stream, 2, &thread), HCCL_E_NOT_FOUND);
     CHECK(aclrtFree(ptr), ACL_SUCCESS);
 }
@@ -460,6 +618,8 @@ int main(int argc, char **argv) {
     before_a_device_is_set();
     devices();
     streams();
+    notifies();
+    notifies_run_out();
     memory();
     binaries(argv[1]);
     launches();

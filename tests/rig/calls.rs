@@ -39,6 +39,15 @@ pub fn wait(thread: ThreadHandle, index: u32, timeout_s: u32) -> Call {
     call(Call::NOTIFY_WAIT, &[thread.0, index.into(), timeout_s.into()])
 }
 
+/// Of the notify with this id, which the host has made by itself.
+pub fn aclrt_record(thread: ThreadHandle, id: u64) -> Call {
+    call(Call::ACLRT_NOTIFY_RECORD, &[thread.0, id])
+}
+
+pub fn aclrt_wait(thread: ThreadHandle, id: u64, timeout_s: u32) -> Call {
+    call(Call::ACLRT_NOTIFY_WAIT, &[thread.0, id, timeout_s.into()])
+}
+
 /// What a launch of `call_list` needs to stay in device memory.
 pub struct Launched {
     _list: DeviceBuffer,

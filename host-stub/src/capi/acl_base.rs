@@ -11,6 +11,8 @@ use std::mem::MaybeUninit;
 pub type aclError = c_int;
 /// A stream; null means the default stream of the calling thread's device.
 pub type aclrtStream = *mut c_void;
+/// A notify: one operation of a stream sets it, another one waits for it and clears it.
+pub type aclrtNotify = *mut c_void;
 /// A loaded kernel binary.
 pub type aclrtBinHandle = *mut c_void;
 /// A kernel of a binary.
@@ -19,6 +21,11 @@ pub type aclrtFuncHandle = *mut c_void;
 pub type aclrtArgsHandle = *mut c_void;
 /// One argument among those of a launch.
 pub type aclrtParamHandle = *mut c_void;
+
+/// Flag of aclrtCreateNotify: for the host.
+pub const ACL_NOTIFY_DEFAULT: u32 = 0;
+/// Flag of aclrtCreateNotify: for kernels; streams can use it, too.
+pub const ACL_NOTIFY_DEVICE_USE_ONLY: u32 = 1;
 
 /// How device memory is allocated. Any number is taken: the simulated device has one kind of memory. Only
 /// ACL_MEM_ACCESS_USER_SPACE_READONLY is refused.

@@ -4,10 +4,10 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::acl_base::{
     aclError, aclrtArgsHandle, aclrtBinHandle, aclrtBinaryLoadOptions, aclrtFuncHandle, aclrtLaunchKernelCfg,
-    aclrtMallocConfig, aclrtParamHandle, aclrtPlaceHolderInfo, aclrtStream,
+    aclrtMallocConfig, aclrtNotify, aclrtParamHandle, aclrtPlaceHolderInfo, aclrtStream,
 };
 use super::call::{self, Out, acl, bytes_arg, str_arg};
-use super::{binary, device, launch, memory, stream, support};
+use super::{binary, device, launch, memory, notify, stream, support};
 
 type aclrtMemMallocPolicy = c_int;
 type aclrtMemcpyKind = c_int;
@@ -86,6 +86,48 @@ pub extern "C" fn aclrtSynchronizeStream(stream: aclrtStream) -> aclError {
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtSynchronizeStreamWithTimeout(stream: aclrtStream, timeout: i32) -> aclError {
     acl("aclrtSynchronizeStreamWithTimeout", || stream::synchronize_for(stream.addr() as u64, timeout))
+}
+
+/// Makes a notify on the calling thread's device, not set. `flag` is ACL_NOTIFY_DEFAULT or ACL_NOTIFY_DEVICE_USE_ONLY.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtCreateNotify(notify: *mut aclrtNotify, flag: u64) -> aclError {
+    acl("aclrtCreateNotify", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(notify, "notify") }?;
+        out.set(pointer(notify::create(flag)?));
+        Ok(())
+    })
+}
+
+/// Destroys a notify. Synchronise the streams that use it first: an operation that comes to it later fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtDestroyNotify(notify: aclrtNotify) -> aclError {
+    acl("aclrtDestroyNotify", || notify::destroy(notify.addr() as u64))
+}
+
+/// Sets a notify once everything on the stream is done. Does not wait.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtRecordNotify(notify: aclrtNotify, stream: aclrtStream) -> aclError {
+    acl("aclrtRecordNotify", || notify::record(notify.addr() as u64, stream.addr() as u64))
+}
+
+/// Lets what comes later on the stream wait until a notify is set, for at most `timeout` seconds (0 means for ever), and
+/// clears it. Does not wait itself.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtWaitAndResetNotify(notify: aclrtNotify, stream: aclrtStream, timeout: u32) -> aclError {
+    let wait = || notify::wait_and_reset(notify.addr() as u64, stream.addr() as u64, timeout);
+    acl("aclrtWaitAndResetNotify", wait)
+}
+
+/// The number of a notify, by which kernels know it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtGetNotifyId(notify: aclrtNotify, notify_id: *mut u32) -> aclError {
+    acl("aclrtGetNotifyId", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(notify_id, "notifyId") }?;
+        out.set(notify::id(notify.addr() as u64)?);
+        Ok(())
+    })
 }
 
 /// Allocates `size` bytes of device memory.

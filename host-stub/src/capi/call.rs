@@ -42,6 +42,8 @@ pub const ACL_ERROR_API_NOT_SUPPORT: i32 = 200_001;
 pub const ACL_ERROR_INVALID_RESOURCE_HANDLE: i32 = 200_005;
 /// No device memory.
 pub const ACL_ERROR_RT_MEMORY_ALLOCATION: i32 = 207_001;
+/// No notify is free.
+pub const ACL_ERROR_RT_NO_NOTIFY_RESOURCE: i32 = 207_009;
 /// A bug of this library.
 pub const ACL_ERROR_INTERNAL_ERROR: i32 = 500_000;
 /// The simulated device could not be opened.
@@ -163,6 +165,7 @@ fn acl_code_of(error: &Error) -> i32 {
         Error::Alloc(AllocError::Zero) | Error::Free(_) | Error::Access(_) | Error::OutsideHbm(_) => {
             ACL_ERROR_INVALID_PARAM
         }
+        Error::NoNotifies { .. } => ACL_ERROR_RT_NO_NOTIFY_RESOURCE,
         Error::Timeout { .. } => ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
         Error::Load(LoadError::NoSuchKernel { .. }) => ACL_ERROR_KERNEL_NOT_FOUND,
         Error::WrongCpu(_) => ACL_ERROR_OP_LOAD_FAILED,
@@ -177,7 +180,10 @@ fn hccl_code_of(error: &Error) -> i32 {
         Error::BadThreadCount(_) | Error::BadNotifyCount(_) | Error::BadDepth(_) => code::HCCL_E_PARA,
         Error::BadBuffSize(_) | Error::ZeroCclBuffer => code::HCCL_E_PARA,
         Error::Refused(refusal) => refusal.code(),
-        Error::NoThreads { .. } => code::HCCL_E_UNAVAIL,
+        Error::NoThreads { .. } | Error::NoNotifies { .. } => code::HCCL_E_UNAVAIL,
+        Error::BadThread { .. } => code::HCCL_E_NOT_FOUND,
+        // As in a kernel.
+        Error::BadNotifyIndex { .. } => code::HCCL_E_PTR,
         _ => code::HCCL_E_RUNTIME,
     }
 }

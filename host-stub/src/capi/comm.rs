@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
+use hcomm_aicpu::spec::thread::{Engine, MAX_THREADS, ThreadHandle};
 
 use super::call::CallError;
 use super::memory::HostBlock;
@@ -16,13 +16,11 @@ use super::{device, stream};
 use crate::buffer::DeviceBuffer;
 use crate::comm::Comm;
 use crate::device::Device;
-use crate::product::Acquire;
+use crate::error::Error;
+use crate::launch::Stream;
+use crate::product::{Acquire, Refusal, Side};
 use crate::thread::ThreadConfig;
 
-/// Most notifies of one thread.
-const NOTIFIES_MAX: u32 = 65_535;
-/// Most notifies of all threads of a communicator.
-const COMM_NOTIFIES_MAX: u32 = 65_536;
 /// Longest tag of a context.
 const TAG_MAX: usize = 255;
 /// First bytes of a root info.
@@ -38,16 +36,6 @@ pub struct CommEntry {
     device: Device,
     comm: Comm,
     contexts: Mutex<HashMap<(String, i32), Context>>,
-    /// Notifies of its threads.
-    notifies: Mutex<u32>,
-    /// Threads that are tied to a stream, by the stream's handle.
-    stream_threads: Mutex<HashMap<u64, StreamThread>>,
-}
-
-#[derive(Clone, Copy)]
-struct StreamThread {
-    thread: ThreadHandle,
-    notify_count: u32,
 }
 
 /// Memory under a tag.
@@ -82,15 +70,7 @@ fn create(index: i32, device: Device) -> Result<u64, CallError> {
     let mut process = process();
     let id = process.next_id;
     process.next_id += 1;
-    let entry = CommEntry {
-        index,
-        name: format!("hcomm_sim_{index}_{id}"),
-        device,
-        comm,
-        contexts: Mutex::default(),
-        notifies: Mutex::default(),
-        stream_threads: Mutex::default(),
-    };
+    let entry = CommEntry { index, name: format!("hcomm_sim_{index}_{id}"), device, comm, contexts: Mutex::default() };
     Ok(process.comms.insert(Arc::new(entry)))
 }
 
@@ -191,42 +171,24 @@ pub fn hccl_buffer(handle: u64) -> Result<(u64, u64), CallError> {
 pub fn acquire(handle: u64, engine: i32, count: u32, notifies: u32) -> Result<Vec<ThreadHandle>, CallError> {
     let entry = get(handle)?;
     let engine = support::thread_engine(entry.device.options().product, Acquire::Threads, engine)?;
-    acquire_from(handle, &entry, engine, count, notifies, None)
-}
-
-fn acquire_from(
-    handle: u64,
-    entry: &CommEntry,
-    engine: Engine,
-    count: u32,
-    notifies: u32,
-    stream: Option<u64>,
-) -> Result<Vec<ThreadHandle>, CallError> {
-    if notifies > NOTIFIES_MAX {
-        let must = "must be at most 65535";
-        return Err(CallError::OutOfRange { what: "notifies of a thread", value: notifies.into(), must });
-    }
-    // Held until they are counted, so that two threads of the program do not both get the last ones.
-    let mut used = lock(&entry.notifies);
-    let total = u64::from(*used) + u64::from(count) * u64::from(notifies);
     let config = ThreadConfig { engine, ..ThreadConfig::new(count).notifies(notifies) };
-    config.check()?;
-    if total > u64::from(COMM_NOTIFIES_MAX) {
-        let text = format!("{total} notifies in one communicator: there are {COMM_NOTIFIES_MAX}");
-        return Err(CallError::Unavailable(text));
-    }
     let threads = entry.comm.acquire_threads_with(&config)?;
-    *used = total as u32;
-    let mut process = process();
-    // If the communicator has been destroyed meanwhile, its last user frees them.
-    process.comms.get(handle)?;
-    let known = ThreadEntry { index: entry.index, comm: handle, engine, stream };
-    process.threads.extend(threads.iter().map(|thread| (thread.0, known)));
+    let known = ThreadEntry { index: entry.index, comm: handle, engine, stream: None };
+    add(known, &threads)?;
     Ok(threads)
 }
 
+/// Makes threads known to the process.
+fn add(known: ThreadEntry, threads: &[ThreadHandle]) -> Result<(), CallError> {
+    let mut process = process();
+    // If the communicator has been destroyed meanwhile, its last user frees them.
+    process.comms.get(known.comm)?;
+    process.threads.extend(threads.iter().map(|thread| (thread.0, known)));
+    Ok(())
+}
+
 /// Acquires the thread of a stream. A stream has one in each communicator, and it is found again, unless it is to have more
-/// notifies than it has.
+/// notifies than it has: then there is a new one, and the old one lives on, for a kernel that knows it.
 ///
 /// # Errors
 /// As [`acquire`]; no such stream, or one of another device.
@@ -246,32 +208,105 @@ pub fn acquire_with_stream(
         let (index, other) = (entry.index, of_stream.index);
         return Err(CallError::Invalid(format!("a communicator of device {index} with a stream of device {other}")));
     }
-    let mut threads = lock(&entry.stream_threads);
-    if let Some(found) = threads.get(&stream).filter(|found| found.notify_count >= notify_count) {
-        return Ok(found.thread);
-    }
-    let thread = acquire_from(handle, &entry, engine, 1, notify_count, Some(stream))?[0];
-    if let Some(old) = threads.insert(stream, StreamThread { thread, notify_count }) {
-        release(&entry, old);
-    }
+    let thread = entry.comm.acquire_thread_with_stream(&of_stream.stream, notify_count)?;
+    add(ThreadEntry { index: entry.index, comm: handle, engine, stream: Some(stream) }, &[thread])?;
     Ok(thread)
-}
-
-fn release(entry: &CommEntry, old: StreamThread) {
-    process().threads.remove(&old.thread.0);
-    entry.comm.release_threads(&[old.thread]);
-    *lock(&entry.notifies) -= old.notify_count;
 }
 
 /// Ends the threads that are tied to a stream.
 pub fn release_threads_of_stream(stream: u64) {
-    let comms = process().comms.all();
-    for entry in comms {
-        let old = lock(&entry.stream_threads).remove(&stream);
-        if let Some(old) = old {
-            release(&entry, old);
+    let mut process = process();
+    let is_tied = |(_, entry): &(&u64, &ThreadEntry)| entry.stream == Some(stream);
+    let tied: Vec<u64> = process.threads.iter().filter(is_tied).map(|(thread, _)| *thread).collect();
+    let mut released = Vec::new();
+    for thread in tied {
+        let known = process.threads.remove(&thread);
+        let comm = known.and_then(|known| process.comms.get(known.comm).cloned().ok());
+        released.extend(comm.map(|comm| (comm, ThreadHandle(thread))));
+    }
+    drop(process);
+    for (entry, thread) in released {
+        entry.comm.release_threads(&[thread]);
+    }
+}
+
+/// # Errors
+/// A number of threads that no communicator has.
+pub fn check_export(count: u32) -> Result<(), CallError> {
+    if (1..=MAX_THREADS).contains(&(count as usize)) { Ok(()) } else { Err(Error::BadThreadCount(count).into()) }
+}
+
+/// The handles by which `engine` knows threads of a communicator: all of them, or none.
+///
+/// # Errors
+/// No such communicator, an engine without threads, null or another handle than that of one of its threads.
+pub fn export(handle: u64, threads: &[u64], engine: i32) -> Result<Vec<ThreadHandle>, CallError> {
+    let entry = get(handle)?;
+    let export = |thread: &u64| match *thread {
+        0 => Err(CallError::Null("a thread")),
+        thread => Ok(entry.comm.export_thread(ThreadHandle(thread), Engine(engine))?),
+    };
+    threads.iter().map(export).collect()
+}
+
+impl ThreadEntry {
+    /// The stream that it is tied to.
+    ///
+    /// # Errors
+    /// None, or it has been destroyed.
+    pub fn stream(&self) -> Result<Arc<Stream>, CallError> {
+        let stream = self.stream.ok_or_else(|| {
+            let text = "the thread has no stream of the program, as HcclThreadAcquireWithStream gives";
+            CallError::NotSupported(text.to_owned())
+        })?;
+        Ok(stream::get(stream)?.stream)
+    }
+}
+
+/// A live thread of the process.
+///
+/// # Errors
+/// Null, or no such thread.
+pub fn thread(handle: u64) -> Result<ThreadEntry, CallError> {
+    if handle == 0 {
+        return Err(CallError::Null("thread"));
+    }
+    let found = process().threads.get(&handle).copied();
+    found.ok_or(CallError::NoHandle { kind: "live thread of this process", handle })
+}
+
+/// Communicator and stream of a thread of the host.
+fn host_thread(handle: u64) -> Result<(Arc<CommEntry>, Arc<Stream>), CallError> {
+    let known = thread(handle)?;
+    if known.engine != Engine::CPU_TS {
+        let (engine, side) = (known.engine.0, Side::Host);
+        return Err(Error::from(Refusal::WrongSide { engine, side }).into());
+    }
+    Ok((get(known.comm)?, known.stream()?))
+}
+
+/// Records notify `index` of thread `to` behind the operations of the stream of `thread`.
+///
+/// # Errors
+/// Null, no such thread, a thread of the other side, an index that `to` does not have.
+pub fn notify_record(thread: u64, to: u64, index: u32) -> Result<(), CallError> {
+    for (handle, name) in [(thread, "thread"), (to, "dstThread")] {
+        if handle == 0 {
+            return Err(CallError::Null(name));
         }
     }
+    let (entry, stream) = host_thread(thread)?;
+    Ok(entry.comm.notify_record(&stream, ThreadHandle(thread), ThreadHandle(to), index)?)
+}
+
+/// Lets the later operations of the stream of `thread` wait for notify `index` of `thread`, for up to `timeout_s` seconds;
+/// 0 = for ever.
+///
+/// # Errors
+/// As [`notify_record`].
+pub fn notify_wait(thread: u64, index: u32, timeout_s: u32) -> Result<(), CallError> {
+    let (entry, stream) = host_thread(thread)?;
+    Ok(entry.comm.notify_wait(&stream, ThreadHandle(thread), index, timeout_s)?)
 }
 
 fn key(tag: &str, engine: i32) -> Result<(String, i32), CallError> {

@@ -107,11 +107,12 @@ pub fn reset(index: i32) -> Result<(), CallError> {
     process.threads.retain(|_, thread| thread.index != index);
     let comms = process.comms.extract(|comm| comm.index == index);
     let streams = process.streams.extract(|entry| entry.index == index);
+    let notifies = process.notifies.extract(|entry| entry.index == index);
     let binaries = process.binaries.extract(|binary| binary.index == index);
     process.functions.extract(|function| function.index == index);
     process.args.extract(|args| args.index == index);
     drop(process);
     // Outside the lock, since queues are taken back from a scheduler that may be at work.
-    drop((comms, streams, binaries, device));
+    drop((comms, streams, notifies, binaries, device));
     Ok(())
 }

@@ -64,14 +64,6 @@ impl<T> Handles<T> {
         gone.iter().filter_map(|handle| self.live.remove(handle)).collect()
     }
 
-    /// Copies of all objects.
-    pub fn all(&self) -> Vec<T>
-    where
-        T: Clone,
-    {
-        self.live.values().cloned().collect()
-    }
-
     fn missing(&self, handle: u64) -> CallError {
         let kind = self.kind;
         match handle {

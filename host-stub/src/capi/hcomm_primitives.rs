@@ -10,12 +10,16 @@ use hcomm_aicpu::spec::DeviceAddr;
 use libloading::os::unix::Library;
 
 use super::call::{CallError, hccl};
-use super::comm::ThreadEntry;
+use super::comm::{self, ThreadEntry};
 use super::hcomm_res_defs::ThreadHandle;
 use super::process::process;
-use super::{stream, support};
+use super::support;
 use crate::backend::native::in_kernel;
 use crate::product::Product;
+
+/// Limit of the host's waits that have none of their own: 50 s longer than that of kernels, so that a wait that has come to
+/// its limit is reported where it began.
+const HOST_WAIT_TIMEOUT_S: u32 = 1836 + 50;
 
 type HcommDataType = c_int;
 type HcommReduceOp = c_int;
@@ -36,12 +40,8 @@ fn host_thread(
             return Err(CallError::Null(name));
         }
     }
-    if thread == 0 {
-        return Err(CallError::Null("thread"));
-    }
+    let entry = comm::thread(thread)?;
     let process = process();
-    let found = process.threads.get(&thread).copied();
-    let entry = found.ok_or(CallError::NoHandle { kind: "live thread of this process", handle: thread })?;
     let open = process.devices.get(&entry.index).ok_or(CallError::NoDevice)?;
     Ok((entry, open.device.options().product))
 }
@@ -56,14 +56,10 @@ fn host_copy(thread: u64, dst: *mut c_void, src: *const c_void, len: u64) -> Res
             return Err(CallError::Invalid(format!("{addr} + {len} bytes is past the end of the address space")));
         }
     }
-    let stream = entry.stream.ok_or_else(|| {
-        CallError::NotSupported(
-            "the thread has no stream of the program, as HcclThreadAcquireWithStream gives".to_owned(),
-        )
-    })?;
+    let stream = entry.stream()?;
     match len {
         0 => Ok(()),
-        _ => Ok(stream::get(stream)?.stream.copy(dst, src, len)?),
+        _ => Ok(stream.copy(dst, src, len)?),
     }
 }
 
@@ -101,7 +97,11 @@ pub extern "C" fn HcommLocalReduceOnThread(
     dispatch("HcommLocalReduceOnThread", kernel, || host_reduce(thread, dst, src))
 }
 
-/// Queues a task on `thread` that sets notify `dstNotifyIdx` of `dstThread`.
+/// Queues a task on `thread` that sets notify `dstNotifyIdx` of `dstThread`. In a kernel `thread` is one of AICPU_TS; on the
+/// host it is one of CPU_TS that is tied to a stream, and the task is an operation of the stream.
+///
+/// 0, or 2 for a null thread, 6 for a thread that is not live or is of the other side, 2 for an index that `dstThread` does
+/// not have; 5 on the host for a thread without a stream.
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommThreadNotifyRecordOnThread(
     thread: ThreadHandle,
@@ -109,21 +109,38 @@ pub extern "C" fn HcommThreadNotifyRecordOnThread(
     dst_notify_idx: u32,
 ) -> i32 {
     let kernel = || abi::HcommThreadNotifyRecordOnThread(thread, dst_thread, dst_notify_idx);
-    dispatch("HcommThreadNotifyRecordOnThread", kernel, in_kernels_only)
+    dispatch("HcommThreadNotifyRecordOnThread", kernel, || comm::notify_record(thread, dst_thread, dst_notify_idx))
 }
 
-/// Queues a task on `thread` that waits for its notify `notifyIdx` for up to `timeOut` seconds; 0 means for ever.
+/// Queues a task on `thread` that waits for its notify `notifyIdx` for up to `timeOut` seconds; 0 means for ever. Which
+/// threads, and the answers: as HcommThreadNotifyRecordOnThread.
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommThreadNotifyWaitOnThread(thread: ThreadHandle, notify_idx: u32, time_out: u32) -> i32 {
     let kernel = || abi::HcommThreadNotifyWaitOnThread(thread, notify_idx, time_out);
-    dispatch("HcommThreadNotifyWaitOnThread", kernel, in_kernels_only)
+    dispatch("HcommThreadNotifyWaitOnThread", kernel, || comm::notify_wait(thread, notify_idx, time_out))
 }
 
-/// HcommThreadNotifyWaitOnThread with the limit of HcommSetNotifyWaitTimeOut.
+/// HcommThreadNotifyWaitOnThread with the limit of HcommSetNotifyWaitTimeOut, 1836 s if it was not called; 1886 s on the host.
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread: ThreadHandle, notify_idx: u32) -> i32 {
     let kernel = || abi::HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread, notify_idx);
-    dispatch("HcommThreadNotifyWaitOnThreadWithDefaultTimeout", kernel, in_kernels_only)
+    let host = || comm::notify_wait(thread, notify_idx, HOST_WAIT_TIMEOUT_S);
+    dispatch("HcommThreadNotifyWaitOnThreadWithDefaultTimeout", kernel, host)
+}
+
+/// Queues a task on `thread` that sets the notify with an id as aclrtGetNotifyId gives it. Not on Atlas 350: 5.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommAclrtNotifyRecordOnThread(thread: ThreadHandle, dst_notify_id: u64) -> i32 {
+    let kernel = || abi::HcommAclrtNotifyRecordOnThread(thread, dst_notify_id);
+    dispatch("HcommAclrtNotifyRecordOnThread", kernel, in_kernels_only)
+}
+
+/// Queues a task on `thread` that waits for the notify with an id as aclrtGetNotifyId gives it, for up to `timeOut` seconds;
+/// 0 means for ever. Not on Atlas 350: 5.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommAclrtNotifyWaitOnThread(thread: ThreadHandle, notify_id: u64, time_out: u32) -> i32 {
+    let kernel = || abi::HcommAclrtNotifyWaitOnThread(thread, notify_id, time_out);
+    dispatch("HcommAclrtNotifyWaitOnThread", kernel, in_kernels_only)
 }
 
 /// Sets the limit in seconds of waits that have none of their own, until the kernel ends; 0 means for ever.
@@ -183,7 +200,7 @@ pub extern "C" fn HcommThreadJoin(thread: ThreadHandle, timeout: u32) -> i32 {
 }
 
 /// The names that a native kernel may leave undefined, and what they must be bound to.
-fn exports() -> [(&'static CStr, *const c_void); 13] {
+fn exports() -> [(&'static CStr, *const c_void); 15] {
     macro_rules! table {
         ($($name:ident),*) => {
             [$((
@@ -201,6 +218,8 @@ fn exports() -> [(&'static CStr, *const c_void); 13] {
         HcommThreadNotifyRecordOnThread,
         HcommThreadNotifyWaitOnThread,
         HcommThreadNotifyWaitOnThreadWithDefaultTimeout,
+        HcommAclrtNotifyRecordOnThread,
+        HcommAclrtNotifyWaitOnThread,
         HcommSetNotifyWaitTimeOut,
         HcommThreadResAcquireTimeOut,
         HcommBatchModeStart,

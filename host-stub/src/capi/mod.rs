@@ -3,11 +3,11 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`acl_base`], [`acl_rt`] | types, then functions `aclrt*`; source of `include/acl/` |
-//! | [`hccl_types`], [`hccl_comm`], [`hccl_res`] | source of `include/hccl/` |
+//! | [`hccl_types`], [`hccl_comm`], [`hccl_res`], [`hccl_res_expt`] | source of `include/hccl/` |
 //! | [`hcomm_res_defs`], [`hcomm_primitives`] | source of `include/hcomm/`; functions `Hcomm*`, on the host and in native kernels |
 //! | [`call`] | what every function does: errors to codes, panics to codes, the recent message |
 //! | [`process`], [`handles`] | the one state that a process has: devices by number, live handles |
-//! | [`device`], [`stream`], [`memory`], [`binary`], [`launch`], [`comm`] | what the functions do |
+//! | [`device`], [`stream`], [`notify`], [`memory`], [`binary`], [`launch`], [`comm`] | what the functions do |
 //! | [`support`] | what product and engine allow: every such decision is made there |
 //!
 //! Handles are numbers that are looked up, never addresses: whatever a program passes is answered. Out-pointers are written
@@ -23,11 +23,13 @@ mod device;
 mod handles;
 mod hccl_comm;
 mod hccl_res;
+mod hccl_res_expt;
 mod hccl_types;
 mod hcomm_primitives;
 mod hcomm_res_defs;
 mod launch;
 mod memory;
+mod notify;
 mod process;
 mod stderr_log;
 mod stream;

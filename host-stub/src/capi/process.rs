@@ -14,6 +14,7 @@ use super::comm::{CommEntry, ThreadEntry};
 use super::handles::Handles;
 use super::launch::Args;
 use super::memory::HostBlock;
+use super::notify::NotifyEntry;
 use crate::device::Device;
 use crate::launch::Stream;
 use crate::sim::memory::SLOTS;
@@ -43,6 +44,8 @@ pub struct Process {
     pub devices: BTreeMap<i32, OpenDevice>,
     /// `aclrtStream`.
     pub streams: Handles<StreamEntry>,
+    /// `aclrtNotify`.
+    pub notifies: Handles<NotifyEntry>,
     /// `aclrtBinHandle`.
     pub binaries: Handles<Arc<Binary>>,
     /// `aclrtFuncHandle`.
@@ -67,6 +70,7 @@ static PROCESS: LazyLock<Mutex<Process>> = LazyLock::new(|| {
     Mutex::new(Process {
         devices: BTreeMap::new(),
         streams: Handles::new("stream", 1),
+        notifies: Handles::new("notify", 6),
         binaries: Handles::new("binary handle", 2),
         functions: Handles::new("function handle", 3),
         args: Handles::new("arguments handle", 4),

@@ -1,0 +1,43 @@
+//! Resources of a communicator that the vendor marks as experimental. `include/hccl/hccl_res_expt.h` is generated from this
+//! file.
+
+use std::ffi::c_int;
+
+use super::call::{CallError, hccl};
+use super::comm;
+use super::hccl_types::HcclComm;
+use super::hcomm_res_defs::ThreadHandle;
+
+type HcclResult = c_int;
+type CommEngine = c_int;
+
+// SAFETY of all functions below: as in `acl_rt`.
+
+/// Gives the handles by which the other side knows `threadNum` threads of a communicator: `dstCommEngine` is CPU(_TS) for
+/// threads of kernels, AICPU(_TS) for those of the host. `exportedThreads` may be `threads`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclThreadExportToCommEngine(
+    comm: HcclComm,
+    thread_num: u32,
+    threads: *const ThreadHandle,
+    dst_comm_engine: CommEngine,
+    exported_threads: *mut ThreadHandle,
+) -> HcclResult {
+    hccl("HcclThreadExportToCommEngine", || {
+        for (is_null, name) in [(threads.is_null(), "threads"), (exported_threads.is_null(), "exportedThreads")] {
+            if is_null {
+                return Err(CallError::Null(name));
+            }
+        }
+        comm::check_export(thread_num)?;
+        // SAFETY: not null, and the caller owes `threadNum` handles.
+        let handles = (0..thread_num as usize).map(|index| unsafe { threads.add(index).read_unaligned() });
+        let handles: Vec<ThreadHandle> = handles.collect();
+        let exported = comm::export(comm.addr() as u64, &handles, dst_comm_engine)?;
+        for (index, thread) in exported.iter().enumerate() {
+            // SAFETY: not null, and the caller owes room for `threadNum` handles.
+            unsafe { exported_threads.add(index).write_unaligned(thread.0) };
+        }
+        Ok(())
+    })
+}
