@@ -47,11 +47,11 @@ fn sqe(task_id: u32) -> Sqe {
 enum Before {
     /// Nobody has used it.
     New,
-    /// One copy has gone through it.
+    /// Two copies have gone through it: the first call of a queue takes a longer way than the next.
     Known,
     /// As [`New`](Self::New), with a batch open.
     NewInBatch,
-    /// One copy has gone through it, and a batch has staged another.
+    /// As [`Known`](Self::Known), and a batch has staged a third.
     Staged,
 }
 
@@ -64,8 +64,8 @@ impl Before {
 
     fn prepare(self, rig: &Rig) {
         if matches!(self, Self::Known | Self::Staged) {
-            assert_eq!(good_copy(rig), 0);
-            rig.run(1);
+            assert_eq!([good_copy(rig), good_copy(rig)], [0; 2]);
+            rig.run(2);
         }
         if self.is_in_batch() {
             assert_eq!(HcommBatchModeStart(std::ptr::null()), 0);
@@ -81,14 +81,14 @@ impl Before {
     fn goes_on(self, rig: &Rig) {
         if self.is_in_batch() {
             assert_eq!(HcommBatchModeEnd(std::ptr::null()), 0, "{self:?}: the batch");
-            let staged = if self == Self::Staged { &[2][..] } else { &[] };
+            let staged = if self == Self::Staged { &[3][..] } else { &[] };
             assert_eq!(rig.doorbells(), staged, "{self:?}: what the batch has staged");
         }
         assert_eq!(good_copy(rig), 0);
         let tasks = match self {
             Self::New | Self::NewInBatch => 1,
-            Self::Known => 2,
-            Self::Staged => 3,
+            Self::Known => 3,
+            Self::Staged => 4,
         };
         let expected: Vec<_> = (0..tasks).map(|task| (task, sqe(task))).collect();
         assert_eq!(rig.take_published(), expected, "{self:?}");
@@ -118,7 +118,7 @@ fn every_copy_answers_the_first_of_its_mistakes_and_leaves_no_trace() {
     for dst in [DST, 0, NEAR_THE_END] {
         for src in [SRC, 0, NEAR_THE_END] {
             for handle in 0..count {
-                for len in [LEN, 0] {
+                for len in [LEN, 0, 2 * MAX_CHUNK] {
                     for status in [QueueStatus::ENABLED, QueueStatus::SUSPENDED, QueueStatus::REFUSING] {
                         let code = match (dst, src, handle) {
                             (0, ..) | (_, 0, _) | (.., 1) => 2,
@@ -141,6 +141,28 @@ fn every_copy_answers_the_first_of_its_mistakes_and_leaves_no_trace() {
                     }
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn copy_of_any_length_is_cut_by_the_chunk_rule() {
+    for len in [1, MAX_CHUNK - 1, MAX_CHUNK, MAX_CHUNK + 1, 2 * MAX_CHUNK, 2 * MAX_CHUNK + 1, (1 << 32) + 1] {
+        for before in [Before::New, Before::Known] {
+            let rig = Rig::new(8);
+            rig.launch(|| {
+                before.prepare(&rig);
+                let first = rig.take_published().len() as u32;
+                assert_eq!(copy(rig.live(), DST, SRC, len), 0);
+                let chunk = |index: u64| {
+                    let (done, id) = (index * MAX_CHUNK, first + index as u32);
+                    let len = (len - done).min(MAX_CHUNK) as u32;
+                    (id, Sdma::new(DeviceAddr(SRC + done), DeviceAddr(DST + done), len).build(id))
+                };
+                let expected: Vec<_> = (0..len.div_ceil(MAX_CHUNK)).map(chunk).collect();
+                assert_eq!(rig.take_published(), expected, "{before:?}, {len} bytes");
+                assert_eq!(rig.doorbells().len(), 1, "{before:?}, {len} bytes");
+            });
         }
     }
 }
@@ -202,7 +224,7 @@ fn case_34_doorbell_that_is_refused_when_it_is_rung_is_not_rung_later() {
             assert_eq!(good_copy(&rig), 0);
             // Where a task of the batch would have been; the ids of the batch are used up.
             let [.., (slot, last)] = rig.take_published()[..] else { unreachable!() };
-            assert_eq!((slot, last), (published, sqe(if before == Before::Staged { 3 } else { 1 })));
+            assert_eq!((slot, last), (published, sqe(if before == Before::Staged { 4 } else { 1 })));
         });
     }
 }
@@ -315,6 +337,18 @@ fn full_ring_is_waited_for_with_growing_pauses_up_to_the_callers_limit_on_the_cl
             assert_eq!(rig.take_published()[3], (3, sqe(3)));
         });
     }
+}
+
+#[test]
+fn limit_of_a_kernel_ends_with_it() {
+    let rig = Rig::new(4);
+    let core = rig.core();
+    rig.launch_on(&core, || assert_eq!(HcommThreadResAcquireTimeOut(7.0), 0));
+    rig.slow_delays(1000);
+    rig.launch_on(&core, || {
+        let Err(Error::QueueFull(full)) = copy_to_full_ring(&rig) else { panic!("full") };
+        assert_eq!(full.timeout_us, 1_856_000_000);
+    });
 }
 
 #[test]

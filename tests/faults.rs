@@ -182,7 +182,9 @@ fn case_12_copy_past_the_mapped_pages_fails_at_synchronize() {
         // The second one is queued behind it and must not run.
         let error = device_error(rig.copy_list(&[copy(40960), copy(16)], false).map(|_| ()));
         let message = error.to_string();
-        assert!(message.contains("task 0x0 in slot 0: translation fault: src of 40960 bytes: "), "{message}");
+        let info = rig.comm.thread_info(thread).unwrap();
+        let place = format!("stream {}, sq {}, task 0x0 in slot 0: ", info.stream_id, info.sq_id);
+        assert!(message.contains(&place) && message.contains(": translation fault: src of 40960 bytes: "), "{message}");
         assert!(message.contains(&format!("leaves its allocation {:#x}..", at(&src, 0).0)), "{message}");
         assert_eq!((error.runtime_code(), rig.read(&dst)), (507_001, vec![0; 40960]));
     }
@@ -320,6 +322,17 @@ fn endless_kernel_on_qemu_ends_with_its_place_and_the_device_restarts() {
     assert!(message.contains("hang (kernel/src/misbehave.rs:"), "{message}");
     rig.device.restart().unwrap();
     copy_some(&rig, 20).0.unwrap();
+}
+
+#[test]
+fn device_outlives_the_thread_that_opened_it() {
+    // QEMU is killed when the thread that has started it ends: that must not be the one that asked.
+    let open = || std::thread::spawn(|| Rig::new(Cpu::Qemu)).join().unwrap();
+    let rigs = [open(), open()];
+    std::thread::sleep(Duration::from_millis(100));
+    for rig in &rigs {
+        copy_some(rig, 3).0.unwrap();
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Bugs planted in a copy of the crate, one at a time: its unit tests and the recorded descriptors must find each.
+//! Bugs planted in a copy of the crate, one at a time: its unit tests, the calls on plain memory or the recorded descriptors
+//! must find each.
 //!
 //! An old text that is not in its file exactly once is an error, so that the table follows the code.
 
@@ -53,6 +54,8 @@ impl Copy {
         }
         copy.take_folder(Path::new("src"));
         copy.take("tests/golden_950.rs");
+        copy.take("tests/entry_points.rs");
+        copy.take_folder(Path::new("tests/plain"));
         copy.take("Cargo.lock");
         fs::write(copy.folder.join("Cargo.toml"), manifest(&fs::read_to_string(root().join("Cargo.toml")).unwrap()))
             .unwrap();
@@ -82,7 +85,8 @@ impl Copy {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(&self.folder).env("CARGO_TARGET_DIR", self.folder.join("target"));
         cargo.env_remove("RUSTFLAGS").env("CARGO_PROFILE_DEV_DEBUG", "0");
-        cargo.args(["test", "--offline", "--lib", "--test", "golden_950", "--no-run", "--message-format", "json"]);
+        cargo.args(["test", "--offline", "--lib", "--test", "golden_950", "--test", "entry_points"]);
+        cargo.args(["--no-run", "--message-format", "json"]);
         let output = cargo.output().unwrap();
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned());
@@ -95,7 +99,7 @@ impl Copy {
             }
         }
         programs.sort();
-        assert_eq!(programs.len(), 2, "{programs:?}");
+        assert_eq!(programs.len(), 3, "{programs:?}");
         Ok(programs.into_iter().map(|(_, program)| program).collect())
     }
 }

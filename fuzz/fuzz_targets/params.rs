@@ -1,62 +1,9 @@
-//! Launch parameters of any bytes: a kernel refuses those of another kind without reading past the head, and whatever is in
-//! its own, it answers a code.
-//!
-//! The bytes are handed over exactly as long as they are, at an odd address, so that a read past them is one past the heap.
+//! Fuzz target of launch parameters, see `checks/params.rs`.
 #![no_main]
 
-use std::ffi::CStr;
+#[path = "../checks/params.rs"]
+mod params;
 
-use hcomm_aicpu::spec::code::{HCCL_E_PARA, HCCL_SUCCESS};
-use hcomm_aicpu::spec::params::{ParamsHeader, check};
-use hcomm_fuzz::Rig;
-use hcomm_kernel::{KernelFn, LocalCopyParams, kernels};
-use libfuzzer_sys::fuzz_target;
-use zerocopy::{FromBytes, IntoBytes};
-
-fn kernel(name: &CStr) -> KernelFn {
-    let names = |entry: &&hcomm_kernel::KernelEntry| {
-        // SAFETY: the table of kernels holds what the macro `kernel!` put there: names that end with a zero byte.
-        unsafe { CStr::from_ptr(entry.name) == name }
-    };
-    kernels().iter().find(names).expect("a kernel of this name").function
-}
-
-/// In the place of a handle: the live one, whose number no file can know.
-const LIVE_THREAD: u64 = 1;
-/// Bytes of the longest copy that is tried: a longer one takes the time of its tasks.
-const LONGEST: u64 = 1 << 42;
-
-fuzz_target!(|bytes: &[u8]| {
-    let Ok((header, _)) = ParamsHeader::read_from_prefix(bytes) else { return };
-    let rig = Rig::new();
-    let own = check::<LocalCopyParams>(&header).is_ok();
-    // Who launches owes as many bytes as the head of a kernel's own parameters says.
-    let used = if own { size_of::<LocalCopyParams>() } else { size_of::<ParamsHeader>() };
-    let Some(bytes) = bytes.get(..used) else { return };
-    let mut params = LocalCopyParams::read_from_bytes(bytes).ok();
-    if let Some(params) = &mut params {
-        if params.thread == LIVE_THREAD {
-            params.thread = rig.live().0;
-        }
-        params.len = params.len.min(LONGEST);
-    }
-    let bytes = params.as_ref().map_or(bytes, IntoBytes::as_bytes);
-    let odd: Box<[u8]> = [&[0], bytes].concat().into();
-
-    let (code, doorbells) = rig.launch(|| kernel(c"local_copy")(odd[1..].as_ptr().cast()));
-
-    let queued = doorbells != 0 || !rig.ring_is_untouched();
-    let Some(params) = params else {
-        assert_eq!((code, queued), (HCCL_E_PARA as u32, false), "parameters of another kind");
-        return;
-    };
-    let good = params.thread == rig.live().0
-        && params.user_in.0 != 0
-        && params.ccl_buf.0 != 0
-        && params.len <= params.ccl_buf_size
-        && [params.user_in, params.ccl_buf]
-            .iter()
-            .all(|addr| addr.0.checked_add(params.len.saturating_sub(1)).is_some());
-    assert_eq!(code == HCCL_SUCCESS as u32, good, "code {code}, {params:x?}");
-    assert_eq!(queued, good && params.len != 0, "code {code}, {params:x?}");
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    params::check(bytes);
 });

@@ -21,6 +21,8 @@ pub const LIVE: usize = 3;
 pub const OTHER_ENGINE: usize = 5;
 /// Generation of both threads.
 pub const GENERATION: u16 = 7;
+/// Notifies of each thread.
+pub const NOTIFIES: u32 = 2;
 /// Entries of the ring.
 pub const DEPTH: usize = 5;
 /// What a ring entry holds before it is written.
@@ -64,7 +66,7 @@ impl Rig {
             sq_base: DeviceAddr::from(ring.as_mut_ptr()),
             regs: 0x1234,
             notify_table: DeviceAddr::from(notify_ids.as_mut_ptr()),
-            notify_count: notify_ids.len() as u32,
+            notify_count: NOTIFIES,
             reserved: [0; 3],
         };
         table[OTHER_ENGINE] = ThreadDescriptor { engine: Engine::CPU_TS, ..table[LIVE] };
@@ -89,6 +91,11 @@ impl Rig {
     /// The handle that works.
     pub fn live(&self) -> ThreadHandle {
         self.handle(LIVE as u64, GENERATION)
+    }
+
+    /// The handle of a live thread that is no AICPU_TS thread.
+    pub fn other_engine(&self) -> ThreadHandle {
+        self.handle(OTHER_ENGINE as u64, GENERATION)
     }
 
     /// Calls `run` in a launch. The device runs each task at once.
@@ -156,3 +163,6 @@ extern "C" fn hcomm_port_now_us() -> u64 {
 extern "C" fn hcomm_port_delay_ns(ns: u32) {
     NOW_US.set(NOW_US.get() + u64::from(ns / 1000));
 }
+
+#[unsafe(no_mangle)]
+extern "C" fn hcomm_port_refused(_who: *const u8, _who_len: usize, _code: i32, _error: *const c_void) {}

@@ -182,6 +182,8 @@ impl Image {
             return Err(LoadError::NotExecutable { path, found });
         }
         let mut segments = Vec::new();
+        // Segments may name the same bytes of the file: together they can't be larger than what they are loaded into.
+        let mut room = IMAGE_SIZE;
         for program in header.program_headers(LittleEndian, &*data).map_err(damaged)? {
             if program.p_type(LittleEndian) != elf::PT_LOAD || program.p_memsz(LittleEndian) == 0 {
                 continue;
@@ -195,9 +197,16 @@ impl Image {
                 let reason = format!("the file ends before segment {addr:#x} does");
                 return Err(LoadError::Damaged { path, reason });
             };
+            room = room.checked_sub(len).ok_or_else(|| LoadError::Damaged {
+                path: path.clone(),
+                reason: format!("its segments are larger than {IMAGE_SIZE} bytes together"),
+            })?;
             segments.push(Segment { addr, bytes: bytes.to_vec(), len });
         }
         let entry = header.e_entry(LittleEndian);
+        if !is_inside(&segments, entry) {
+            return Err(LoadError::Damaged { path, reason: format!("its entry {entry:#x} is in no segment") });
+        }
         let kernels =
             read_kernels(&data, &segments).map_err(|reason| LoadError::Damaged { path: path.clone(), reason })?;
         Ok(Self { path, elf: data, entry, segments, kernels })
@@ -234,6 +243,11 @@ fn check_ident(path: &Path, data: &[u8]) -> Result<(), LoadError> {
     }
 }
 
+/// Whether one of the segments has the address.
+fn is_inside(segments: &[Segment], addr: u64) -> bool {
+    segments.iter().any(|segment| segment.addr <= addr && addr - segment.addr < segment.len)
+}
+
 /// Entries of section `.kernels`.
 fn read_kernels(data: &[u8], segments: &[Segment]) -> Result<Vec<ImageKernel>, String> {
     let file = object::read::elf::ElfFile64::<LittleEndian>::parse(data).map_err(|error| error.to_string())?;
@@ -247,7 +261,7 @@ fn read_kernels(data: &[u8], segments: &[Segment]) -> Result<Vec<ImageKernel>, S
     for kernel in bytes.chunks_exact(KERNEL_ENTRY) {
         let (name, entry) = (word(&kernel[..8]), word(&kernel[8..]));
         let name = read_name(segments, name).ok_or_else(|| format!("section .kernels: no name at {name:#x}"))?;
-        if !segments.iter().any(|segment| segment.addr <= entry && entry - segment.addr < segment.len) {
+        if !is_inside(segments, entry) {
             return Err(format!("section .kernels: kernel {name} at {entry:#x} is not in the image"));
         }
         kernels.push(ImageKernel { name, entry });
@@ -331,7 +345,42 @@ mod tests {
         let mut shared = header(elf::EM_AARCH64);
         shared[16] = 3;
         assert_eq!(message(shared), "device image x.elf has elf type 3, not 2 (executable)");
-        assert!(message(header(elf::EM_AARCH64)).ends_with("it has no section .kernels"));
+        assert!(message(header(elf::EM_AARCH64)).ends_with("its entry 0x0 is in no segment"));
+    }
+
+    /// A file with `count` headers of the same segment: 1 MiB at the start of the image's area, of which the file has nothing.
+    fn with_segments(count: u16, entry: u64) -> Vec<u8> {
+        let mut data = header(elf::EM_AARCH64);
+        data[24..32].copy_from_slice(&entry.to_le_bytes());
+        data[32..40].copy_from_slice(&64_u64.to_le_bytes());
+        data[54..56].copy_from_slice(&56_u16.to_le_bytes());
+        data[56..58].copy_from_slice(&count.to_le_bytes());
+        for _ in 0..count {
+            let at = data.len();
+            data.resize(at + 56, 0);
+            data[at..at + 4].copy_from_slice(&elf::PT_LOAD.0.to_le_bytes());
+            data[at + 24..at + 32].copy_from_slice(&IMAGE_PHYS.to_le_bytes());
+            data[at + 40..at + 48].copy_from_slice(&(1_u64 << 20).to_le_bytes());
+        }
+        data
+    }
+
+    #[test]
+    fn segments_are_together_no_larger_than_the_images_area() {
+        let damaged = "device image x.elf is truncated or damaged: ";
+        assert_eq!(message(with_segments(2, IMAGE_PHYS)), format!("{damaged}it has no section .kernels"));
+        let text = format!("{damaged}its segments are larger than 2097152 bytes together");
+        for count in [3, 1000] {
+            assert_eq!(message(with_segments(count, IMAGE_PHYS)), text);
+        }
+    }
+
+    #[test]
+    fn first_instruction_is_in_a_segment() {
+        for entry in [0, IMAGE_PHYS - 4, IMAGE_PHYS + (1 << 20), u64::MAX] {
+            let text = format!("device image x.elf is truncated or damaged: its entry {entry:#x} is in no segment");
+            assert_eq!(message(with_segments(1, entry)), text);
+        }
     }
 
     #[test]

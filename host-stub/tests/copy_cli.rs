@@ -83,6 +83,33 @@ fn missing_image_is_named() {
 }
 
 #[test]
+fn each_wrong_image_is_a_usage_error_with_its_reason() {
+    let folder = Folder::new("images");
+    let image = std::fs::read(host_stub::loader::find().unwrap()).unwrap();
+    let class_32 = [&image[..4], &[1], &image[5..]].concat();
+    let x86 = [&image[..18], &[62, 0], &image[20..]].concat();
+    for (name, bytes, reason) in [
+        ("empty", &[][..], "is empty"),
+        ("text", b"#!/bin/sh", "is not an elf file"),
+        ("half", &image[..image.len() / 2], "is truncated or damaged: "),
+        ("class_32", &class_32, "is a 32-bit elf file, not a 64-bit one"),
+        ("x86", &x86, "is for machine x86-64 (62), not for aarch64 (183)"),
+    ] {
+        let path = folder.path(name);
+        std::fs::write(&path, bytes).unwrap();
+        for command in [&["run"][..], &["copy", "in", "out"]] {
+            let input = folder.path("in");
+            std::fs::write(&input, "abc").unwrap();
+            let args: Vec<_> = command.iter().map(|arg| if *arg == "in" { &*input } else { arg }).collect();
+            let output = host_stub([&args[..], &["--image", &path]].concat());
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{name}: {text}");
+            assert!(text.contains(&format!("device image {path} {reason}")), "{name}: {text}");
+        }
+    }
+}
+
+#[test]
 fn copy_in_chunks_gives_the_same_file() {
     let folder = Folder::new("chunks");
     let (input, copy) = (folder.path("in"), folder.path("out"));
@@ -159,4 +186,14 @@ fn case_68_log_of_the_image_is_shown() {
     let log = String::from_utf8_lossy(&output.stderr);
     assert!(log.contains("device: INFO  image ready, hbm 0x12c000000000, 0x400000000 bytes\n"), "{log}");
     assert!(log.contains("device: DEBUG launch 1: entry 0x"), "{log}");
+}
+
+/// Why a call was refused is told in the same words on both CPUs, by the entry point or by the kernel that passes it on.
+#[test]
+fn refusals_are_shown() {
+    for cpu in ["native", "qemu"] {
+        let output = host_stub(["run", "--cpu", cpu, "--fault", "doorbell"]);
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(log.contains("device: WARN  kernel local_copy: sq 0 refuses the doorbell\n"), "{cpu}: {log}");
+    }
 }

@@ -10,6 +10,9 @@ const WAIT: &str = "src/wait.rs";
 const THREAD: &str = "src/thread.rs";
 const TASK_ID: &str = "src/task_id.rs";
 const PORT: &str = "src/port.rs";
+const DEVICE: &str = "src/device.rs";
+const REDUCE: &str = "src/reduce.rs";
+const NOTIFY_CALLS: &str = "src/notify.rs";
 const ENCODE: &str = "src/encode.rs";
 const HEADER: &str = "src/spec/stars950/mod.rs";
 const SDMA: &str = "src/spec/stars950/sdma.rs";
@@ -238,7 +241,71 @@ pub const MUTANTS: &[Mutant] = &[
         "if !is_enabled || state.has_staged() {",
         "if !is_enabled {",
     ),
-    Mutant::new("null pointers go the short way", COPY, "!(dst.is_null() || src.is_null() || is_long", "!(is_long"),
+    Mutant::new("null destination goes the short way", COPY, "!(dst.is_null() || src", "!(src"),
+    Mutant::new(
+        "null source goes the short way",
+        COPY,
+        "!(dst.is_null() || src.is_null() || is_long",
+        "!(dst.is_null() || is_long",
+    ),
+    Mutant::new("range past the end goes the short way", COPY, "is_long || (dst.0 | src.0) >> 63 != 0)", "is_long)"),
+    Mutant::new("copy of nothing goes the short way", COPY, "len.wrapping_sub(1) >= MAX_CHUNK", "len > MAX_CHUNK"),
+    Mutant::new("chunk one byte too long", COPY, "len.wrapping_sub(1) >= MAX_CHUNK", "len.wrapping_sub(1) > MAX_CHUNK"),
+    Mutant::new(
+        "null pointers go the short way of several",
+        COPY,
+        "if dst.is_null() || src.is_null() || len <= MAX_CHUNK",
+        "if len <= MAX_CHUNK",
+    ),
+    Mutant::new(
+        "range past the end goes the short way of several",
+        COPY,
+        "len > MAX_SHORT || (dst.0 | src.0) >> 63 != 0 {",
+        "len > MAX_SHORT {",
+    ),
+    Mutant::new(
+        "null pointers of a reduce go the short way",
+        REDUCE,
+        "if dst.is_null() || src.is_null() || is_long",
+        "if is_long",
+    ),
+    Mutant::new("reduce between elements goes the short way", REDUCE, " || is_misaligned", ""),
+    Mutant::new("reduce past the end goes the short way", REDUCE, " || bits >> 63 != 0 {", " {"),
+    Mutant::new(
+        "reduce of nothing goes the short way",
+        REDUCE,
+        "count.wrapping_sub(1) >= MAX_CHUNK >> size_log2",
+        "count > MAX_CHUNK >> size_log2",
+    ),
+    Mutant::new("notify one past the last taken", THREAD, "if index >= count {", "if index > count {"),
+    Mutant::new(
+        "record to any handle the short way",
+        NOTIFY_CALLS,
+        "let id = Peer::look_up(core, to).ok()?.notify_id(index).ok()?;",
+        "let id = Peer::look_up(core, handle).ok()?.notify_id(index).ok()?; let _ = to;",
+    ),
+    Mutant::new("short way forgets what it has rung for", SHORT, "            state.rung = next.tail;\n", ""),
+    Mutant::new("short way forgets its staged task", SHORT, "    state.stager = batch;\n", ""),
+    Mutant::new("batch is not told of its first task", SHORT, "    Short::First\n", "    Short::Queued\n"),
+    Mutant::new(
+        "short way of several forgets what it has rung for",
+        SHORT,
+        "(state.tail, state.rung, state.ids.range) = (next, next, ids);",
+        "(state.tail, state.ids.range) = (next, ids);",
+    ),
+    Mutant::new(
+        "short way of several gives an id twice",
+        SHORT,
+        "let sqe = tasks.next().for_950(first_id + index);",
+        "let sqe = tasks.next().for_950(first_id + index.saturating_sub(1));",
+    ),
+    Mutant::new(
+        "limit of a kernel is the next one's",
+        DEVICE,
+        "        self.set_sq_full_timeout_us(SQ_FULL_TIMEOUT_US);\n",
+        "",
+    ),
+    Mutant::new("queued bytes not told", QUEUE, "wanted, tasks.queued_len()", "wanted, 0"),
     Mutant::new(
         "suspension ignored",
         QUEUE,

@@ -163,9 +163,20 @@ impl Rig {
 
     /// Calls `run` in a launch whose calls wait a second for room.
     pub fn launch<R>(&self, run: impl FnOnce() -> R) -> R {
-        let core = Core::new(&self.device);
-        PORT.with(|port| port.core.set((&raw const core).cast()));
-        assert_eq!(HcommThreadResAcquireTimeOut(1.0), 0);
+        self.launch_on(&self.core(), || {
+            assert_eq!(HcommThreadResAcquireTimeOut(1.0), 0);
+            run()
+        })
+    }
+
+    /// A core of the device.
+    pub fn core(&self) -> Core<'_> {
+        Core::new(&self.device)
+    }
+
+    /// Calls `run` in a launch on `core`.
+    pub fn launch_on<R>(&self, core: &Core<'_>, run: impl FnOnce() -> R) -> R {
+        PORT.with(|port| port.core.set((&raw const *core).cast()));
         let result = run();
         PORT.with(|port| port.core.set(ptr::null()));
         core.finish_launch();
@@ -337,3 +348,6 @@ extern "C" fn hcomm_port_delay_ns(ns: u32) {
         port.now_us.set(port.now_us.get() + u64::from(ns / 1000) * port.slowness.get());
     });
 }
+
+#[unsafe(no_mangle)]
+extern "C" fn hcomm_port_refused(_who: *const u8, _who_len: usize, _code: i32, _error: *const c_void) {}
