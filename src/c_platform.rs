@@ -4,9 +4,12 @@
 //! The caller owns the memory of both and asks for its size and alignment. Neither is ever freed here: there is nothing in
 //! them that would have to be.
 
-use core::ffi::c_void;
+use core::ffi::{c_char, c_void};
+use core::fmt::Write;
+use core::slice;
 
 use crate::device::{Core, Device, MAX_QUEUES};
+use crate::error::Error;
 use crate::spec::DeviceAddr;
 use crate::spec::code::{HCCL_E_PARA, HCCL_E_PTR, HCCL_SUCCESS};
 use crate::spec::mailbox::LEFT_BATCH_OPEN;
@@ -149,6 +152,49 @@ pub unsafe extern "C" fn hcomm_core_finish_launch(core: *mut c_void) -> u32 {
     // SAFETY: the caller owes null or a core.
     let end = unsafe { core.cast::<Core<'_>>().as_ref() }.map(Core::finish_launch).unwrap_or_default();
     if end.batch_left_open { LEFT_BATCH_OPEN } else { 0 }
+}
+
+/// Text that keeps what fits, and counts all.
+struct Text<'t> {
+    out: &'t mut [u8],
+    len: usize,
+}
+
+impl Write for Text<'_> {
+    fn write_str(&mut self, part: &str) -> core::fmt::Result {
+        for byte in part.bytes() {
+            if let Some(place) = self.out.get_mut(self.len) {
+                *place = byte;
+            }
+            self.len += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Why a call was refused, in words: writes what fits into `size` bytes, with a zero byte at the end, and gives the length of all of
+/// it, as `snprintf` does. 0 for null.
+///
+/// # Safety
+/// `error` is null or what `hcomm_port_refused` has just been handed; `text` is null or `size` bytes that can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hcomm_refusal_text(error: *const c_void, text: *mut c_char, size: usize) -> usize {
+    // SAFETY: the caller owes null or a live error.
+    let Some(error) = (unsafe { error.cast::<Error>().as_ref() }) else { return 0 };
+    let out = match size.checked_sub(1).filter(|_| !text.is_null()) {
+        // SAFETY: not null, and the caller owes `size` bytes, of which the last is for the zero.
+        Some(room) => unsafe { slice::from_raw_parts_mut(text.cast::<u8>(), room) },
+        None => &mut [],
+    };
+    let (room, mut text_of) = (out.len(), Text { out, len: 0 });
+    // It takes every text.
+    let _ = write!(text_of, "{error}");
+    let len = text_of.len;
+    if size > 0 && !text.is_null() {
+        // SAFETY: below `size`.
+        unsafe { text.add(len.min(room)).write(0) };
+    }
+    len
 }
 
 const _: () = assert!(LEFT_BATCH_OPEN == 1 && DESCRIPTOR_SIZE == 64 && align_of::<ThreadDescriptor>() == 64);

@@ -98,6 +98,10 @@ uint32_t hcomm_core_finish_launch(HcommCore *core);
 
 #define HCOMM_LEFT_BATCH_OPEN 1u
 
+/* What is wrong, for hcomm_port_refused: writes what fits into `size` bytes, with a zero byte at the end, and gives the length of
+ * the whole text, as snprintf does. */
+size_t hcomm_refusal_text(const void *error, char *text, size_t size);
+
 /* What hcomm_port_status gives in its low 8 bits. The upper 24 change when a queue gets another thread or is reset: then the
  * library starts anew at the head. */
 #define HCOMM_QUEUE_FREE 0u
@@ -121,6 +125,9 @@ void hcomm_port_store_barrier(void);
 uint64_t hcomm_port_now_us(void);
 /* Waits for at least `ns` nanoseconds; 0: the caller waits for another core. */
 void hcomm_port_delay_ns(uint32_t ns);
+/* Function `who` (`whoLen` bytes, without a zero byte at the end) refuses a call with `code`, for a log; `error` is for
+ * hcomm_refusal_text, during the call. */
+void hcomm_port_refused(const char *who, size_t whoLen, int32_t code, const void *error);
 
 #undef HCOMM_PLATFORM_ASSERT
 #ifdef __cplusplus

@@ -90,6 +90,29 @@ void hcomm_port_delay_ns(uint32_t ns) {
     port.now_us += ns / 1000 + 1;
 }
 
+/* The last call that was refused. */
+static struct {
+    uint32_t count;
+    int32_t code;
+    char who[64], text[128];
+} refused;
+
+void hcomm_port_refused(const char *who, size_t whoLen, int32_t code, const void *error) {
+    refused.count++;
+    refused.code = code;
+    CHECK(whoLen < sizeof refused.who, 1);
+    memcpy(refused.who, who, whoLen);
+    refused.who[whoLen] = 0;
+    const size_t len = hcomm_refusal_text(error, NULL, 0);
+    CHECK(len > 4 && len < sizeof refused.text, 1);
+    memset(refused.text, 'x', sizeof refused.text);
+    CHECK(hcomm_refusal_text(error, refused.text, 4), len);
+    CHECK(strlen(refused.text), 3);
+    CHECK(refused.text[4], 'x');
+    CHECK(hcomm_refusal_text(error, refused.text, sizeof refused.text), len);
+    CHECK(strlen(refused.text), len);
+}
+
 /* Aligned memory that is full of what nobody has set. */
 static void *memory(size_t align, size_t size) {
     void *ptr = aligned_alloc(align, (size + align - 1) / align * align);
@@ -159,7 +182,13 @@ static void copies(HcommCore *core, ThreadHandle thread) {
     /* Nobody's core runs the caller. */
     CHECK(copy(thread), HCCL_E_UNAVAIL);
     port.core = core;
+    const uint32_t before_refusal = refused.count;
     CHECK(copy(0), HCCL_E_PTR);
+    CHECK(refused.count, before_refusal + 1);
+    CHECK(refused.code, HCCL_E_PTR);
+    CHECK(strcmp(refused.who, "HcommLocalCopyOnThread"), 0);
+    CHECK(strcmp(refused.text, "thread handle is 0"), 0);
+    CHECK(hcomm_refusal_text(NULL, refused.text, 4), 0);
     CHECK(copy(thread ^ (uint64_t)1 << 48), HCCL_E_NOT_FOUND);
     CHECK(copy(hcomm_thread_handle(table, GENERATION)), HCCL_E_NOT_FOUND);
     CHECK(written(), 0);
