@@ -91,7 +91,8 @@ capi: setup
 	scripts/lib.sh host $(TARGET_DIR)/capi dev
 	scripts/lib.sh device $(TARGET_DIR)/capi/device/host
 	scripts/lib.sh device $(TARGET_DIR)/capi/device/$(IMAGE_TARGET) $(IMAGE_TARGET)
-	scripts/kernel_image.sh $(TARGET_DIR)/capi/kernels.elf tests/c/copy_kernel.c tests/c/cxx_kernel.cpp
+	scripts/kernel_image.sh $(TARGET_DIR)/capi/kernels.elf tests/c/copy_kernel.c tests/c/control_kernel.c \
+		tests/c/cxx_kernel.cpp
 
 headers: ## write the generated headers of the C API
 	scripts/headers.sh
