@@ -5,15 +5,15 @@ use core::ffi::{CStr, c_char, c_void};
 use crate::error::Error;
 use crate::fmt::warn;
 use crate::notify::Action;
-use crate::queue::Short;
 use crate::reduce::Elements;
+use crate::short::Short;
 use crate::spec::DeviceAddr;
 use crate::spec::code::HCCL_SUCCESS;
 use crate::spec::comm::COMM_NAME_LEN;
 use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::thread::ThreadHandle;
 use crate::thread::Thread;
-use crate::{batch, comm, copy, notify, reduce, timeout};
+use crate::{aclrt_notify, batch, comm, copy, notify, reduce, timeout};
 
 /// Queues a copy of `len` bytes of device memory from `src` to `dst` on the queue of `thread` and returns; the copy itself
 /// runs later. Source: interface document, `HcommLocalCopyOnThread`.
@@ -27,16 +27,12 @@ use crate::{batch, comm, copy, notify, reduce, timeout};
 #[allow(non_snake_case)]
 pub extern "C" fn HcommLocalCopyOnThread(thread: u64, dst: *mut c_void, src: *const c_void, len: u64) -> i32 {
     let (thread, dst, src) = (ThreadHandle(thread), dst.into(), src.into());
-    // Out of line and with the arguments in place: the short way needs no stack.
     #[cold]
     #[inline(never)]
     fn finish(thread: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: u64, short: Short) -> i32 {
         answer("HcommLocalCopyOnThread", short.or_else(thread, || copy::long(thread, dst, src, len)))
     }
-    match copy::short(thread, dst, src, len) {
-        Short::Queued => HCCL_SUCCESS,
-        short => finish(thread, dst, src, len, short),
-    }
+    or_finish(copy::short(thread, dst, src, len), |short| finish(thread, dst, src, len, short))
 }
 
 /// Queues `dst[i] = op(dst[i], src[i])` for `count` elements of `data_type` on the queue of `thread`. Source: device-side
@@ -58,16 +54,23 @@ pub extern "C" fn HcommLocalReduceOnThread(
     reduce_op: i32,
 ) -> i32 {
     let (thread, dst, src) = (ThreadHandle(thread), dst.into(), src.into());
-    let elements = Elements { count, data_type: DataType(data_type), op: ReduceOp(reduce_op) };
     #[cold]
     #[inline(never)]
-    fn finish(thread: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, elements: Elements, short: Short) -> i32 {
+    fn finish(
+        thread: ThreadHandle,
+        dst: DeviceAddr,
+        src: DeviceAddr,
+        count: u64,
+        data_type: DataType,
+        op: ReduceOp,
+        short: Short,
+    ) -> i32 {
+        let elements = Elements { count, data_type, op };
         answer("HcommLocalReduceOnThread", short.or_else(thread, || reduce::long(thread, dst, src, elements)))
     }
-    match reduce::short(thread, dst, src, elements) {
-        Short::Queued => HCCL_SUCCESS,
-        short => finish(thread, dst, src, elements, short),
-    }
+    let (data_type, op) = (DataType(data_type), ReduceOp(reduce_op));
+    let short = reduce::short(thread, dst, src, Elements { count, data_type, op });
+    or_finish(short, |short| finish(thread, dst, src, count, data_type, op, short))
 }
 
 /// Queues a task on `thread` that sets notify `dst_notify_idx` of `dst_thread`. Source: device-side interface,
@@ -79,9 +82,15 @@ pub extern "C" fn HcommLocalReduceOnThread(
 #[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
 #[allow(non_snake_case)]
 pub extern "C" fn HcommThreadNotifyRecordOnThread(thread: u64, dst_thread: u64, dst_notify_idx: u32) -> i32 {
-    let (thread, action) =
-        (ThreadHandle(thread), Action::Record { to: ThreadHandle(dst_thread), index: dst_notify_idx });
-    notify_on_thread("HcommThreadNotifyRecordOnThread", thread, action)
+    let (thread, to) = (ThreadHandle(thread), ThreadHandle(dst_thread));
+    #[cold]
+    #[inline(never)]
+    fn finish(thread: ThreadHandle, to: ThreadHandle, index: u32, short: Short) -> i32 {
+        let action = Action::Record { to, index };
+        answer("HcommThreadNotifyRecordOnThread", short.or_else(thread, || notify::long(thread, action)))
+    }
+    let short = notify::short(thread, Action::Record { to, index: dst_notify_idx });
+    or_finish(short, |short| finish(thread, to, dst_notify_idx, short))
 }
 
 /// Queues a task on `thread` that waits for its notify `notify_idx` for up to `timeout` seconds (0 = for ever). Source:
@@ -92,8 +101,15 @@ pub extern "C" fn HcommThreadNotifyRecordOnThread(thread: u64, dst_thread: u64, 
 #[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
 #[allow(non_snake_case)]
 pub extern "C" fn HcommThreadNotifyWaitOnThread(thread: u64, notify_idx: u32, timeout: u32) -> i32 {
-    let (thread, action) = (ThreadHandle(thread), Action::Wait { index: notify_idx, timeout_s: timeout });
-    notify_on_thread("HcommThreadNotifyWaitOnThread", thread, action)
+    let thread = ThreadHandle(thread);
+    #[cold]
+    #[inline(never)]
+    fn finish(thread: ThreadHandle, index: u32, timeout_s: u32, short: Short) -> i32 {
+        let action = Action::Wait { index, timeout_s };
+        answer("HcommThreadNotifyWaitOnThread", short.or_else(thread, || notify::long(thread, action)))
+    }
+    let short = notify::short(thread, Action::Wait { index: notify_idx, timeout_s: timeout });
+    or_finish(short, |short| finish(thread, notify_idx, timeout, short))
 }
 
 /// [`HcommThreadNotifyWaitOnThread`] with the limit that [`HcommSetNotifyWaitTimeOut`] has set.
@@ -102,6 +118,31 @@ pub extern "C" fn HcommThreadNotifyWaitOnThread(thread: u64, notify_idx: u32, ti
 pub extern "C" fn HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread: u64, notify_idx: u32) -> i32 {
     let result = Thread::from_handle(ThreadHandle(thread)).and_then(|thread| thread.notify_wait_default(notify_idx));
     answer("HcommThreadNotifyWaitOnThreadWithDefaultTimeout", result)
+}
+
+/// Queues a task on `thread` that sets the notify with the id `dst_notify_id`, as `aclrtGetNotifyId` gives it. Source:
+/// device-side interface, `HcommAclrtNotifyRecordOnThread`.
+///
+/// # Errors
+/// 0, or in this order: 2 `thread` 0, 6 as [`HcommLocalCopyOnThread`], 5 on an Ascend950, 1 an id that the descriptor can't
+/// hold; 22, 9, 16. An id of nobody shows when the task runs.
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub extern "C" fn HcommAclrtNotifyRecordOnThread(thread: u64, dst_notify_id: u64) -> i32 {
+    let result = aclrt_notify::by_id(ThreadHandle(thread), dst_notify_id, aclrt_notify::Action::Record);
+    answer("HcommAclrtNotifyRecordOnThread", result)
+}
+
+/// Queues a task on `thread` that waits for the notify with the id `notify_id` for up to `timeout` seconds (0 = for ever).
+/// Source: device-side interface, `HcommAclrtNotifyWaitOnThread`.
+///
+/// # Errors
+/// As [`HcommAclrtNotifyRecordOnThread`].
+#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+#[allow(non_snake_case)]
+pub extern "C" fn HcommAclrtNotifyWaitOnThread(thread: u64, notify_id: u64, timeout: u32) -> i32 {
+    let action = aclrt_notify::Action::Wait { timeout_s: timeout };
+    answer("HcommAclrtNotifyWaitOnThread", aclrt_notify::by_id(ThreadHandle(thread), notify_id, action))
 }
 
 /// Sets the limit in seconds of waits without one of their own, until the kernel ends; 0 = for ever, a fraction counts as a
@@ -218,16 +259,15 @@ pub extern "C" fn HcommThreadJoin(thread: u64, timeout: u32) -> i32 {
     answer("HcommThreadJoin", result)
 }
 
-#[inline]
-fn notify_on_thread(function: &'static str, thread: ThreadHandle, action: Action) -> i32 {
-    #[cold]
-    #[inline(never)]
-    fn finish(function: &'static str, thread: ThreadHandle, action: Action, short: Short) -> i32 {
-        answer(function, short.or_else(thread, || notify::long(thread, action)))
-    }
-    match notify::short(thread, action) {
+/// Answers for the short way, and what `finish` does where that has not done all. `finish` is out of line and takes plain
+/// arguments: the short way needs no stack for them.
+#[inline(always)]
+fn or_finish(short: Short, finish: impl Fn(Short) -> i32) -> i32 {
+    match short {
         Short::Queued => HCCL_SUCCESS,
-        short => finish(function, thread, action, short),
+        // By itself: a constant costs the way before it nothing.
+        Short::NotTaken => finish(Short::NotTaken),
+        short => finish(short),
     }
 }
 

@@ -3,8 +3,9 @@
 use crate::device::Core;
 use crate::encode::Task;
 use crate::error::Error;
-use crate::port::{Platform, Port, with_core};
-use crate::queue::{Short, Tasks, submit, submit_one, submit_some};
+use crate::port::{Launch, Platform, Port, with_core};
+use crate::queue::{Tasks, submit};
+use crate::short::{Short, submit_one, submit_some};
 use crate::spec::DeviceAddr;
 use crate::spec::thread::ThreadHandle;
 use crate::thread::Thread;
@@ -15,13 +16,21 @@ pub const MAX_CHUNK: u64 = (4 << 30) - (2 << 20);
 /// The short way, on the core that runs the caller: one task, and nothing that needs a closer look.
 #[inline(always)]
 pub(crate) fn short(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Short {
-    // The subtraction takes a length of 0 to the others that are out of range. Below 2^63 no range of one chunk overflows.
-    let is_long = len.wrapping_sub(1) >= MAX_CHUNK;
-    if dst.is_null() || src.is_null() || is_long || (dst.0 | src.0) >> 63 != 0 {
+    if !is_one_task(dst, src, len) {
         return Short::NotTaken;
     }
     let task = Task::Sdma { src, dst, len: len as u32, opcode: 0 };
-    with_core(|core| submit_one(&Platform, core, handle, task)).unwrap_or(Short::NotTaken)
+    let launch = Launch;
+    let Some(core) = launch.core() else { return Short::NotTaken };
+    submit_one(&Platform, core, handle, || Some(task))
+}
+
+/// Whether the copy is good and one task, as far as few instructions tell.
+#[inline(always)]
+fn is_one_task(dst: DeviceAddr, src: DeviceAddr, len: u64) -> bool {
+    // The subtraction takes a length of 0 to the others that are out of range. Below 2^63 no range of one chunk overflows.
+    let is_long = len.wrapping_sub(1) >= MAX_CHUNK;
+    !(dst.is_null() || src.is_null() || is_long || (dst.0 | src.0) >> 63 != 0)
 }
 
 /// Longest copy that goes the short way in several chunks.
@@ -125,16 +134,19 @@ impl Iterator for Chunks {
 
     #[inline]
     fn next(&mut self) -> Option<Chunk> {
-        let left = self.len - self.done;
-        if left == 0 {
-            return None;
-        }
-        // At most MAX_CHUNK, which is below 2^32.
-        let len = left.min(MAX_CHUNK) as u32;
-        let at = |addr: DeviceAddr| DeviceAddr(addr.0.wrapping_add(self.done));
+        if self.done == self.len { None } else { Some(self.take()) }
+    }
+}
+
+impl Chunks {
+    /// The next chunk; an empty one if there is none.
+    #[inline]
+    fn take(&mut self) -> Chunk {
+        let len = (self.len - self.done).min(MAX_CHUNK) as u32;
+        let at = |start: DeviceAddr| DeviceAddr(start.0.wrapping_add(self.done));
         let chunk = Chunk { dst: at(self.dst), src: at(self.src), len };
         self.done += u64::from(len);
-        Some(chunk)
+        chunk
     }
 }
 
@@ -146,8 +158,7 @@ impl Tasks for Chunks {
 
     #[inline]
     fn next(&mut self) -> Task {
-        // `submit` takes `remaining` tasks at most; an empty one here would be a copy of nothing.
-        let Chunk { dst, src, len } = Iterator::next(self).unwrap_or(Chunk { dst: self.dst, src: self.src, len: 0 });
+        let Chunk { dst, src, len } = self.take();
         Task::Sdma { src, dst, len, opcode: self.opcode }
     }
 
@@ -217,6 +228,18 @@ mod tests {
             let expected = bad.map_or(Ok(()), |addr| Err(Error::AddressOverflow { addr, len }));
             assert_eq!(copy(&mut port, dst, src, len), expected, "{dst} {src} {len}");
             assert_eq!(port.slots()[0] == STALE, bad.is_some());
+        }
+    }
+
+    #[test]
+    fn case_46_what_is_not_one_good_task_goes_the_long_way() {
+        let (null, high) = (DeviceAddr(0), DeviceAddr(1 << 63));
+        assert!(is_one_task(DST, SRC, 1) && is_one_task(DST, SRC, MAX_CHUNK));
+        for (dst, src, len) in [(null, SRC, 1), (DST, null, 1), (high, SRC, 1), (DST, high, 1)] {
+            assert!(!is_one_task(dst, src, len), "{dst} {src} {len}");
+        }
+        for len in [0, MAX_CHUNK + 1, 1 << 32, u64::MAX] {
+            assert!(!is_one_task(DST, SRC, len), "{len}");
         }
     }
 

@@ -58,7 +58,7 @@ impl Device {
     pub unsafe fn set_thread_table(&self, base: DeviceAddr, slots: usize) {
         assert!(slots <= MAX_QUEUES, "{slots} thread slots, at most {MAX_QUEUES}");
         self.table_base.store(base.0, Ordering::Relaxed);
-        self.table_len.store(slots as u64 * DESCRIPTOR_SIZE, Ordering::Release);
+        self.table_len.store(slots as u64 * DESCRIPTOR_SIZE, Ordering::Relaxed);
     }
 
     /// Tells where the table of communicators is. Called once, before the first launch.
@@ -85,10 +85,10 @@ impl Device {
         Soc::from_device_type(self.soc.load(Ordering::Relaxed)).unwrap_or(Soc::Ascend950)
     }
 
-    /// Base address and length in bytes of the thread table.
+    /// Base address and length in bytes of the thread table. Whoever starts a launch orders it after `set_thread_table`.
     #[inline]
     pub(crate) fn thread_table(&self) -> (u64, u64) {
-        (self.table_base.load(Ordering::Relaxed), self.table_len.load(Ordering::Acquire))
+        (self.table_base.load(Ordering::Relaxed), self.table_len.load(Ordering::Relaxed))
     }
 
     /// Index of the device's own state of the queue behind `handle`. Descriptors that lie side by side have different ones;

@@ -18,14 +18,20 @@ pub(crate) enum Task {
 pub(crate) struct NotifyId(u32);
 
 impl NotifyId {
+    /// The largest.
+    #[inline]
+    pub(crate) fn limit(soc: Soc) -> u32 {
+        match soc {
+            Soc::Ascend950 => stars950::MAX_NOTIFY_ID,
+            Soc::Ascend910B | Soc::Ascend910_93 => stars910::MAX_NOTIFY_ID,
+        }
+    }
+
     /// # Errors
     /// [`Error::NotifyIdTooLarge`]: it is never cut to the field.
     #[inline]
     pub(crate) fn new(soc: Soc, id: u32) -> Result<Self, Error> {
-        let limit = match soc {
-            Soc::Ascend950 => stars950::MAX_NOTIFY_ID,
-            Soc::Ascend910B | Soc::Ascend910_93 => stars910::MAX_NOTIFY_ID,
-        };
+        let limit = Self::limit(soc);
         if id > limit { Err(Error::NotifyIdTooLarge { id, limit }) } else { Ok(Self(id)) }
     }
 }

@@ -4,6 +4,7 @@ use crate::spec::DeviceAddr;
 use crate::spec::code;
 use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::params::ParamsError;
+use crate::spec::soc::Soc;
 use crate::spec::thread::{Engine, ThreadHandle};
 
 /// A ring stayed full for longer than the caller waits. It is as it was before the call but for what `queued_len` says.
@@ -122,6 +123,17 @@ pub enum Error {
         /// Largest that the descriptor of this SoC takes.
         limit: u32,
     },
+    /// The caller's id of a notify does not fit into a descriptor.
+    #[error("notify id {id} is above {limit}")]
+    BadNotifyId {
+        /// The id.
+        id: u64,
+        /// Largest that the descriptor of this SoC takes.
+        limit: u32,
+    },
+    /// The SoC has no notifies that a kernel names by their id.
+    #[error("notifies that are named by their id are not supported on {}", .0.name())]
+    AclrtNotifyNotSupported(Soc),
     /// No communicator of the device has the name.
     #[error("no communicator has this name")]
     UnknownComm,
@@ -162,11 +174,12 @@ impl Error {
             Self::BadNotifyIndex { .. } | Self::UnknownComm => code::HCCL_E_PTR,
             Self::CommLocked => code::HCCL_E_AGAIN,
             Self::CommNotLocked => code::HCCL_E_NOT_FOUND,
-            Self::ReduceNotSupported { .. } => code::HCCL_E_NOT_SUPPORT,
+            Self::ReduceNotSupported { .. } | Self::AclrtNotifyNotSupported(_) => code::HCCL_E_NOT_SUPPORT,
             Self::BadHandle(_) | Self::WrongEngine { .. } => code::HCCL_E_NOT_FOUND,
             Self::NoCore => code::HCCL_E_UNAVAIL,
             Self::AddressOverflow { .. } | Self::TooLarge { .. } | Self::BadParams(_) => code::HCCL_E_PARA,
             Self::CountTooLarge { .. } | Self::Misaligned { .. } | Self::BadTimeout(_) => code::HCCL_E_PARA,
+            Self::BadNotifyId { .. } => code::HCCL_E_PARA,
             Self::Suspended { .. } => code::HCCL_E_SUSPENDING,
             Self::QueueFull(_) => code::HCCL_E_TIMEOUT,
             Self::DoorbellRefused { .. } | Self::BadQueue { .. } | Self::NotifyIdTooLarge { .. } => code::HCCL_E_DRV,

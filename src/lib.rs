@@ -21,6 +21,7 @@
 #![cfg_attr(not(test), no_std)]
 
 pub mod abi;
+mod aclrt_notify;
 pub mod batch;
 pub mod comm;
 pub mod copy;
@@ -37,13 +38,18 @@ pub mod port;
 mod queue;
 mod reduce;
 pub mod regs;
+mod ring;
+mod short;
 pub mod spec;
 mod sync;
 mod task_id;
 #[cfg(all(test, not(loom)))]
 mod test_port;
+#[cfg(all(test, not(loom)))]
+mod test_rig;
 mod thread;
 pub mod timeout;
+mod wait;
 
 pub use device::{Core, Device, LaunchEnd, NOTIFY_WAIT_TIMEOUT_S, SQ_FULL_TIMEOUT_US};
 pub use error::{Error, QueueFull};

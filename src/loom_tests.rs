@@ -11,7 +11,8 @@ use loom::sync::atomic::{AtomicU32, Ordering, fence};
 use crate::device::{Core, Device};
 use crate::encode::Task;
 use crate::port::{DoorbellRefused, Port, QueueId};
-use crate::queue::{One, Short, Tasks, submit, submit_one};
+use crate::queue::{One, Tasks, submit};
+use crate::short::{Short, submit_one};
 use crate::spec::queue::QueueStatus;
 use crate::spec::thread::{DescriptorTag, Engine, ThreadDescriptor, ThreadHandle};
 use crate::spec::{DeviceAddr, SQE_SIZE, Sqe};
@@ -122,7 +123,7 @@ impl Tasks for Named {
 /// One task, the short way if it is taken.
 fn queue_one(port: &LoomPort, core: &Core<'_>, thread: &Thread, name: u64) {
     let task = Task::Sdma { src: DeviceAddr(name), dst: DeviceAddr(0), len: 1, opcode: 0 };
-    if !matches!(submit_one(port, core, thread.handle(), task), Short::Queued) {
+    if !matches!(submit_one(port, core, thread.handle(), || Some(task)), Short::Queued) {
         submit(port, core, thread, One::new(task)).expect("queued");
     }
 }

@@ -3,8 +3,10 @@
 use crate::device::Core;
 use crate::encode::{NotifyId, Task};
 use crate::error::Error;
-use crate::port::{Platform, Port, with_core};
-use crate::queue::{One, Short, submit, submit_one};
+use crate::port::{Launch, Platform, Port, with_core};
+use crate::queue::{One, submit};
+use crate::short::{Short, submit_one};
+use crate::spec::soc::Soc;
 use crate::spec::thread::ThreadHandle;
 use crate::thread::{Peer, Thread};
 
@@ -17,26 +19,22 @@ pub(crate) enum Action {
     Wait { index: u32, timeout_s: u32 },
 }
 
-impl Action {
-    /// The task on the thread of `handle`.
-    #[inline]
-    fn task(self, core: &Core<'_>, handle: ThreadHandle) -> Result<Task, Error> {
-        let id = |of, index| NotifyId::new(core.device().soc(), Peer::look_up(core, of)?.notify_id(index)?);
-        Ok(match self {
-            Self::Record { to, index } => Task::NotifyRecord { id: id(to, index)? },
-            Self::Wait { index, timeout_s } => Task::NotifyWait { id: id(handle, index)?, timeout_s },
-        })
-    }
-}
-
 /// The short way, on the core that runs the caller: nothing needs a closer look.
-#[inline]
+#[inline(always)]
 pub(crate) fn short(handle: ThreadHandle, action: Action) -> Short {
-    with_core(|core| match action.task(core, handle) {
-        Ok(task) => submit_one(&Platform, core, handle, task),
-        Err(_) => Short::NotTaken,
+    let launch = Launch;
+    let Some(core) = launch.core() else { return Short::NotTaken };
+    submit_one(&Platform, core, handle, || match action {
+        Action::Record { to, index } => {
+            let id = Peer::look_up(core, to).ok()?.notify_id(index).ok()?;
+            Some(Task::NotifyRecord { id: NotifyId::new(Soc::Ascend950, id).ok()? })
+        }
+        Action::Wait { index, timeout_s } => {
+            // SAFETY: the short way asks for the task once it knows the handle.
+            let id = unsafe { Peer::known(handle) }.notify_id(index).ok()?;
+            Some(Task::NotifyWait { id: NotifyId::new(Soc::Ascend950, id).ok()?, timeout_s })
+        }
     })
-    .unwrap_or(Short::NotTaken)
 }
 
 /// Every check in its order, on the core that runs the caller. Answers as `HcommThreadNotifyRecordOnThread` and
@@ -53,7 +51,12 @@ pub(crate) fn long(handle: ThreadHandle, action: Action) -> Result<(), Error> {
 
 /// The task on a thread that was looked up.
 fn on_thread<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, action: Action) -> Result<(), Error> {
-    submit(port, core, thread, One::new(action.task(core, thread.handle())?))
+    let id = |of: Peer, index| NotifyId::new(core.device().soc(), of.notify_id(index)?);
+    let task = match action {
+        Action::Record { to, index } => Task::NotifyRecord { id: id(Peer::look_up(core, to)?, index)? },
+        Action::Wait { index, timeout_s } => Task::NotifyWait { id: id(thread.peer(), index)?, timeout_s },
+    };
+    submit(port, core, thread, One::new(task))
 }
 
 #[cfg(all(test, not(loom)))]

@@ -3,26 +3,24 @@
 //! Publication is two steps that no other core of the device can come between: all slots of a group are written, then one
 //! barrier and one doorbell make them the device's. A group that is refused leaves tail and task ids as they were.
 
+use core::ops::DerefMut;
 use core::sync::atomic::Ordering;
-
-use embedded_hal::delay::DelayNs;
 
 use crate::batch::BatchId;
 use crate::device::Core;
 use crate::encode::Task;
-use crate::error::{Error, QueueFull};
-use crate::port::{Port, QueueId, with_core};
-use crate::spec::queue::{MIN_DEPTH, QueueStatus};
+use crate::error::Error;
+use crate::port::Port;
+use crate::ring::Ring;
+use crate::spec::Sqe;
+use crate::spec::queue::QueueStatus;
 use crate::spec::soc::Soc;
 use crate::spec::stars910::{Stamp, flip_place_holder};
 use crate::spec::thread::ThreadHandle;
-use crate::spec::{DeviceAddr, SQE_SIZE, Sqe};
 use crate::sync::{Mutex, const_fn, fence};
 use crate::task_id::{Flip, FlippingId, HeldBlock, IdDraw, IdRange};
 use crate::thread::Thread;
-
-/// First and longest pause between two looks at the head of a full ring.
-const PAUSE_NS: (u32, u32) = (1_000, 1_000_000);
+use crate::wait::Wait;
 
 /// Tasks of one call, in order.
 pub(crate) trait Tasks: Clone {
@@ -65,83 +63,46 @@ impl Tasks for One {
     }
 }
 
-/// A ring as the descriptor of its thread gives it.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct Ring {
-    base: DeviceAddr,
-    queue: QueueId,
-    depth: u32,
-    /// Low 16 bits of the stream's number: as much as a descriptor holds.
-    stream_id: u16,
-}
-
-impl Ring {
-    /// # Errors
-    /// [`Error::BadQueue`] for a depth below [`MIN_DEPTH`], a base that is null or not aligned to an entry, or a ring
-    /// that runs past the end of the address space.
-    pub(crate) fn new(base: DeviceAddr, depth: u32, queue: QueueId, stream_id: u32) -> Result<Self, Error> {
-        let bad = |what, value, limit| Err(Error::BadQueue { sq_id: queue.sq_id, what, value, limit });
-        let entry = SQE_SIZE as u64;
-        if depth < MIN_DEPTH {
-            return bad("depth", depth.into(), MIN_DEPTH.into());
-        }
-        if base.is_null() || !base.0.is_multiple_of(entry) || base.0.checked_add(u64::from(depth) * entry).is_none() {
-            return bad("ring address", base.0, entry);
-        }
-        Ok(Self { base, depth, queue, stream_id: stream_id as u16 })
-    }
-
-    /// Entries from `from` up to `to`, both below the depth.
-    fn distance(&self, from: u32, to: u32) -> u32 {
-        if to >= from { to - from } else { self.depth - from + to }
-    }
-
-    fn after(&self, index: u32) -> u32 {
-        if index + 1 == self.depth { 0 } else { index + 1 }
-    }
-
-    fn slot(&self, index: u32) -> DeviceAddr {
-        DeviceAddr(self.base.0 + u64::from(index) * SQE_SIZE as u64)
-    }
-}
-
 /// Where the next task id of a queue comes from: which of the two depends on the SoC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Ids {
+pub(crate) struct Ids {
     /// Ascend950.
-    range: IdRange,
+    pub(crate) range: IdRange,
     /// Ascend910B, Ascend910_93.
     flipping: FlippingId,
 }
 
 /// The device's own state of one queue. What a call reads together lies together.
 #[repr(C)]
-struct State {
+pub(crate) struct State {
     /// Handle of the thread that everything below belongs to; 0 = of none yet. It was found good, and for as long as the
     /// status word is `enabled`, it still is: each life of a slot has status words of its own.
-    handle: ThreadHandle,
-    ring: Ring,
+    pub(crate) handle: ThreadHandle,
+    pub(crate) ring: Ring,
     /// Head as last read. The device may be further on.
     head: u32,
-    /// One past the last entry that is written: from `rung` up to here tasks are staged.
-    tail: u32,
     /// One past the last entry that the device may run.
-    rung: u32,
+    pub(crate) rung: u32,
+    /// One past the last entry that is written: from `rung` up to here tasks are staged.
+    pub(crate) tail: u32,
+    /// From the tail up to here entries are free, are not the last of the ring, and have ids in their range, one each:
+    /// calls that take one of them are [`short`](crate::short).
+    pub(crate) short_end: u32,
     /// Status word that lets a call go on without a closer look.
-    enabled: QueueStatus,
+    pub(crate) enabled: QueueStatus,
     /// The batch that has staged the tasks from `rung` to `tail`, all of one core; none when there are none.
-    stager: BatchId,
-    ids: Ids,
+    pub(crate) stager: BatchId,
+    pub(crate) ids: Ids,
 }
 
 impl State {
     const NONE: Self = Self {
         handle: ThreadHandle(0),
-        ring: Ring { base: DeviceAddr(0), depth: 0, queue: QueueId { sq_id: 0, regs: 0 }, stream_id: 0 },
+        ring: Ring::NONE,
         head: 0,
-        tail: 0,
         rung: 0,
+        tail: 0,
+        short_end: 0,
         enabled: QueueStatus::FREE,
         stager: BatchId::NONE,
         ids: Ids { range: IdRange::EMPTY, flipping: FlippingId::FIRST },
@@ -150,6 +111,12 @@ impl State {
     /// Free entries as far as the cached head tells. One entry stays empty: a full ring differs from an empty one.
     fn free(&self) -> u32 {
         self.ring.depth - 1 - self.ring.distance(self.head, self.tail)
+    }
+
+    /// Opens the short way for as many calls as it can: after tail, head or ids have changed in any other way than by it.
+    fn open_short_way(&mut self) {
+        let end = if self.head > self.tail { self.head - 1 } else { self.ring.depth - 1 };
+        self.short_end = self.tail + self.ids.range.left().min(end - self.tail);
     }
 
     /// Reads the head again. The device is not trusted: it can only have come closer to the tail.
@@ -176,7 +143,8 @@ impl State {
         }
     }
 
-    fn has_staged(&self) -> bool {
+    #[inline]
+    pub(crate) fn has_staged(&self) -> bool {
         self.stager != BatchId::NONE
     }
 
@@ -203,6 +171,7 @@ impl State {
     fn drop_staged(&mut self, batch: BatchId) {
         if self.stager == batch {
             (self.tail, self.stager) = (self.rung, BatchId::NONE);
+            self.open_short_way();
         }
     }
 
@@ -216,6 +185,7 @@ impl State {
         }
         (self.head, self.rung, self.tail, self.stager) = (head, head, head, BatchId::NONE);
         self.enabled = QueueStatus::ENABLED.with_epoch(status.epoch());
+        self.open_short_way();
         Ok(())
     }
 }
@@ -237,6 +207,11 @@ impl QueueSlot {
         }
     }
 
+    #[inline]
+    pub(crate) fn lock(&self) -> impl DerefMut<Target = State> {
+        self.state.lock()
+    }
+
     pub(crate) fn held(&self) -> &HeldBlock {
         &self.held
     }
@@ -251,109 +226,6 @@ impl QueueSlot {
     pub(crate) fn drop_staged(&self, batch: BatchId) {
         self.state.lock().drop_staged(batch);
     }
-}
-
-/// What [`submit_one`] did.
-#[derive(Clone, Copy)]
-pub(crate) enum Short {
-    /// It queued the task.
-    Queued,
-    /// It staged the task, the first of its queue in this batch: [`Short::or_else`] tells the batch.
-    First,
-    /// The doorbell was refused; nothing has changed.
-    Refused {
-        /// The queue.
-        sq_id: u32,
-    },
-    /// Nothing: something needs a closer look.
-    NotTaken,
-}
-
-impl Short {
-    /// Ends a call: `long` does the whole of it, unless the short way has.
-    #[inline]
-    pub(crate) fn or_else(self, handle: ThreadHandle, long: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-        match self {
-            Self::Queued => Ok(()),
-            Self::First => with_core(|core| core.batch().note(core.device().queue_index(handle))).ok_or(Error::NoCore),
-            Self::Refused { sq_id } => Err(Error::DoorbellRefused { sq_id }),
-            Self::NotTaken => long(),
-        }
-    }
-}
-
-/// The short way for one task: takes it only if the queue is known to be `handle`'s, enabled, and to have room. Queues
-/// exactly what [`submit`] would.
-#[inline(always)]
-pub(crate) fn submit_one<P: Port>(port: &P, core: &Core<'_>, handle: ThreadHandle, task: Task) -> Short {
-    let slot = core.device().queue_of(handle);
-    let mut state = slot.state.lock();
-    if handle.0 == 0 || state.handle != handle || port.status(state.ring.queue) != state.enabled {
-        return Short::NotTaken;
-    }
-    let tail = state.tail;
-    let next = state.ring.after(tail);
-    if next == state.head {
-        return Short::NotTaken;
-    }
-    // Only queues of an Ascend950 draw from a range.
-    let Some((task_id, range)) = state.ids.range.split_first() else { return Short::NotTaken };
-    let batch = core.batch().current();
-    let is_first = state.stager != batch;
-    if is_first && state.has_staged() {
-        return Short::NotTaken;
-    }
-    let (slot, sqe) = (state.ring.slot(tail), task.for_950(task_id));
-    if batch != BatchId::NONE {
-        // SAFETY: as in `write`; the entry at the tail is free, since the one after it is not the head.
-        unsafe { port.write_slot(slot, &sqe) };
-        (state.tail, state.ids.range) = (next, range);
-        if is_first {
-            state.stager = batch;
-            return Short::First;
-        }
-    } else {
-        // SAFETY: as above.
-        unsafe { port.write_slot(slot, &sqe) };
-        // Pairs with the device's acquire load of the doorbell, as in `State::ring`.
-        port.store_barrier();
-        if port.ring(state.ring.queue, next).is_err() {
-            return Short::Refused { sq_id: state.ring.queue.sq_id };
-        }
-        (state.tail, state.rung, state.ids.range) = (next, next, range);
-    }
-    Short::Queued
-}
-
-/// The short way for some tasks: as [`submit_one`], all in one group.
-#[inline]
-pub(crate) fn submit_some<P: Port>(port: &P, core: &Core<'_>, handle: ThreadHandle, mut tasks: impl Tasks) -> Short {
-    let slot = core.device().queue_of(handle);
-    let mut state = slot.state.lock();
-    if handle.0 == 0 || state.handle != handle || port.status(state.ring.queue) != state.enabled {
-        return Short::NotTaken;
-    }
-    // A batch has more to look at.
-    if core.batch().current() != BatchId::NONE || state.has_staged() {
-        return Short::NotTaken;
-    }
-    let Ok(count) = u32::try_from(tasks.remaining()) else { return Short::NotTaken };
-    let Some((first_id, range)) = state.ids.range.split_at(count).filter(|_| count <= state.free()) else {
-        return Short::NotTaken;
-    };
-    let (ring, mut tail) = (state.ring, state.tail);
-    for task_id in first_id..first_id + count {
-        // SAFETY: as in `write`; there are `count` free entries from the tail on.
-        unsafe { port.write_slot(ring.slot(tail), &tasks.next().for_950(task_id)) };
-        tail = ring.after(tail);
-    }
-    // Pairs with the device's acquire load of the doorbell, as in `State::ring`.
-    port.store_barrier();
-    if port.ring(ring.queue, tail).is_err() {
-        return Short::Refused { sq_id: ring.queue.sq_id };
-    }
-    (state.tail, state.rung, state.ids.range) = (tail, tail, range);
-    Short::Queued
 }
 
 /// Queues `tasks` on the queue of `thread`: all in one group, or in as few as it takes when the ring is smaller than that.
@@ -517,6 +389,7 @@ fn publish<P: Port>(
         return Err(error);
     }
     state.ids.range = draw.finish();
+    state.open_short_way();
     *tasks = left;
     Ok(())
 }
@@ -535,96 +408,14 @@ fn write<P: Port>(port: &P, state: &mut State, group: u32, mut next: impl FnMut(
     }
 }
 
-/// A wait for the device that ends.
-struct Wait {
-    since_us: u64,
-    /// `None`: waits for as long as it takes.
-    timeout_us: Option<u64>,
-    pause_ns: u32,
-}
-
-impl Wait {
-    #[cold]
-    fn new<P: Port>(port: &P, timeout_us: Option<u64>) -> Self {
-        Self { since_us: port.now_us(), timeout_us, pause_ns: PAUSE_NS.0 }
-    }
-
-    /// Pauses, for twice as long each time up to the cap. `false`, without a pause: the limit is over.
-    #[cold]
-    fn pause<P: Port>(&mut self, port: &P) -> bool {
-        if self.timeout_us.is_some_and(|limit| port.now_us().saturating_sub(self.since_us) >= limit) {
-            return false;
-        }
-        port.delay().delay_ns(self.pause_ns);
-        self.pause_ns = self.pause_ns.saturating_mul(2).min(PAUSE_NS.1);
-        true
-    }
-
-    #[cold]
-    fn over(&self, ring: Ring, head: u32, tail: u32, wanted: u32, queued_len: u64) -> Error {
-        let (sq_id, timeout_us) = (ring.queue.sq_id, self.timeout_us.unwrap_or(0));
-        QueueFull { sq_id, head, tail, wanted, queued_len, timeout_us }.into()
-    }
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::error::QueueFull;
+    use crate::short::{Short, submit_one};
     use crate::spec::DeviceAddr;
-    use crate::spec::stars950::Sdma;
     use crate::test_port::{Call, STALE, TestPort};
-
-    /// `count` tasks of one byte each; task *n* copies to address *n*.
-    #[derive(Clone)]
-    struct Bytes {
-        next: u64,
-        count: u64,
-    }
-
-    impl Bytes {
-        fn new(count: u64) -> Self {
-            Self { next: 0, count }
-        }
-    }
-
-    fn sqe(task: u64, task_id: u32) -> Sqe {
-        Sdma::new(DeviceAddr(0x2000), DeviceAddr(task), 1).build(task_id)
-    }
-
-    impl Tasks for Bytes {
-        fn remaining(&self) -> u64 {
-            self.count - self.next
-        }
-
-        fn next(&mut self) -> Task {
-            self.next += 1;
-            Task::Sdma { src: DeviceAddr(0x2000), dst: DeviceAddr(self.next - 1), len: 1, opcode: 0 }
-        }
-
-        fn queued_len(&self) -> u64 {
-            self.next
-        }
-    }
-
-    struct Rig {
-        port: TestPort,
-        device: Box<crate::Device>,
-        thread: Thread,
-    }
-
-    impl Rig {
-        fn new(mut port: TestPort) -> Self {
-            let device = port.device();
-            let thread = port.thread(&device);
-            Self { port, device, thread }
-        }
-
-        fn submit(&self, count: u64, timeout_us: u64) -> Result<(), Error> {
-            let core = Core::new(&self.device);
-            core.set_sq_full_timeout_us(timeout_us);
-            submit(&self.port, &core, &self.thread, Bytes::new(count))
-        }
-    }
+    use crate::test_rig::{Bytes, Rig, byte_task, rings, sqe};
 
     #[test]
     fn case_31_group_is_published_slots_barrier_doorbell() {
@@ -852,21 +643,10 @@ mod tests {
     }
 
     /// A core of the rig with an open batch. Boxed: a batch is known by its address.
-    fn batching(rig: &Rig) -> Box<Core<'_>> {
-        let core = Box::new(Core::new(&rig.device));
-        core.set_sq_full_timeout_us(1);
-        core.batch().start();
-        core
-    }
-
-    fn rings(calls: &[Call]) -> Vec<u32> {
-        calls.iter().filter_map(|call| if let Call::Ring(tail) = call { Some(*tail) } else { None }).collect()
-    }
-
     #[test]
     fn case_15_batch_rings_once_after_both_parts_around_the_end_of_the_ring() {
         let rig = Rig::new(TestPort::starting_at(8, 7));
-        let core = batching(&rig);
+        let core = rig.batching();
         for _ in 0..3 {
             submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
         }
@@ -883,7 +663,7 @@ mod tests {
     #[test]
     fn batches_of_two_cores_on_one_queue_do_not_share_their_fate() {
         let rig = Rig::new(TestPort::new(8));
-        let (first, second) = (batching(&rig), batching(&rig));
+        let (first, second) = (rig.batching(), rig.batching());
         submit(&rig.port, &first, &rig.thread, Bytes::new(1)).unwrap();
         submit(&rig.port, &second, &rig.thread, Bytes::new(2)).unwrap();
         assert_eq!(
@@ -901,7 +681,7 @@ mod tests {
     #[test]
     fn nested_start_changes_nothing() {
         let rig = Rig::new(TestPort::new(8));
-        let core = batching(&rig);
+        let core = rig.batching();
         submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
         core.batch().start();
         submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
@@ -914,7 +694,7 @@ mod tests {
     fn batch_larger_than_the_ring_flows_through_it() {
         let rig = Rig::new(TestPort::new(4));
         rig.port.speed.set(1);
-        let core = batching(&rig);
+        let core = rig.batching();
         // Two times everything in the ring is staged: only then is it rung for, and waited.
         rig.port.expect_delays(&[1000; 2]);
         for _ in 0..7 {
@@ -928,7 +708,7 @@ mod tests {
     #[test]
     fn refused_batch_is_dropped_and_does_not_run_later() {
         let rig = Rig::new(TestPort::new(8));
-        let core = batching(&rig);
+        let core = rig.batching();
         submit(&rig.port, &core, &rig.thread, Bytes::new(2)).unwrap();
         rig.port.refuse_ring.set(true);
         assert_eq!(core.batch().end(&rig.port, &rig.device), Err(Error::DoorbellRefused { sq_id: 9 }));
@@ -943,7 +723,7 @@ mod tests {
     #[test]
     fn refused_call_leaves_the_batch_as_it_was() {
         let rig = Rig::new(TestPort::new(3));
-        let core = batching(&rig);
+        let core = rig.batching();
         submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
         rig.port.status.set(QueueStatus::SUSPENDED);
         assert_eq!(submit(&rig.port, &core, &rig.thread, Bytes::new(1)), Err(Error::Suspended { sq_id: 9 }));
@@ -957,7 +737,7 @@ mod tests {
     #[test]
     fn reset_in_a_batch_is_reported_at_its_end() {
         let rig = Rig::new(TestPort::new(8));
-        let core = batching(&rig);
+        let core = rig.batching();
         submit(&rig.port, &core, &rig.thread, Bytes::new(2)).unwrap();
         rig.port.status.set(QueueStatus::ENABLED.with_epoch(1));
         submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
@@ -968,7 +748,7 @@ mod tests {
     #[test]
     fn batch_left_open_is_dropped_and_told() {
         let rig = Rig::new(TestPort::new(8));
-        let core = batching(&rig);
+        let core = rig.batching();
         submit(&rig.port, &core, &rig.thread, Bytes::new(2)).unwrap();
         assert!(core.finish_launch().batch_left_open);
         assert!(!core.finish_launch().batch_left_open);
@@ -979,7 +759,7 @@ mod tests {
     #[test]
     fn drain_rings_what_is_staged_and_waits_for_it() {
         let rig = Rig::new(TestPort::new(8));
-        let core = batching(&rig);
+        let core = rig.batching();
         submit(&rig.port, &core, &rig.thread, Bytes::new(3)).unwrap();
         rig.port.expect_delays(&[1000]);
         let busy = QueueFull { sq_id: 9, head: 0, tail: 3, wanted: 0, queued_len: 0, timeout_us: 1 };
@@ -987,134 +767,6 @@ mod tests {
         rig.port.speed.set(3);
         assert_eq!(drain(&rig.port, &core, &rig.thread, Some(0)), Ok(()));
         assert_eq!(rings(&rig.port.take_calls()), [3]);
-    }
-
-    fn byte_task(task: u64) -> Task {
-        Task::Sdma { src: DeviceAddr(0x2000), dst: DeviceAddr(task), len: 1, opcode: 0 }
-    }
-
-    #[test]
-    fn short_way_publishes_as_the_long_way_does() {
-        let rig = Rig::new(TestPort::starting_at(8, 6));
-        let core = Core::new(&rig.device);
-        let handle = rig.thread.handle();
-        assert!(matches!(submit_one(&rig.port, &core, handle, byte_task(0)), Short::NotTaken), "not known yet");
-        rig.submit(1, 1).unwrap();
-        rig.port.take_calls();
-        for (task, slot, tail) in [(1, 7, 0), (2, 0, 1), (3, 1, 2)] {
-            assert!(matches!(submit_one(&rig.port, &core, handle, byte_task(task)), Short::Queued));
-            assert_eq!(rig.port.take_calls(), [Call::Status, Call::Slot(slot), Call::Barrier, Call::Ring(tail)]);
-            assert_eq!(rig.port.slots()[slot as usize], sqe(task, task as u32));
-        }
-        rig.submit(1, 1).unwrap();
-        assert_eq!(rig.port.slots()[2], sqe(0, 4), "the long way goes on where the short one was");
-    }
-
-    #[test]
-    fn short_way_is_not_taken_where_something_needs_a_closer_look() {
-        let rig = Rig::new(TestPort::new(4));
-        let core = Core::new(&rig.device);
-        let handle = rig.thread.handle();
-        rig.submit(2, 1).unwrap();
-        let before = rig.port.slots();
-        let not_taken = |handle: u64, why| {
-            let short = submit_one(&rig.port, &core, ThreadHandle(handle), byte_task(9));
-            assert!(matches!(short, Short::NotTaken), "{why}");
-            assert_eq!(rig.port.slots(), before, "{why}");
-        };
-        for other in [0, 1, handle.0 + 1, handle.0 + 64, handle.0 ^ 1 << 48, u64::MAX] {
-            not_taken(other, "another handle");
-        }
-        for status in [QueueStatus::FREE, QueueStatus::REFUSING, QueueStatus::SUSPENDED, QueueStatus(0x101)] {
-            rig.port.status.set(status);
-            not_taken(handle.0, "another status");
-        }
-        rig.port.status.set(QueueStatus::ENABLED);
-        let other = batching(&rig);
-        submit(&rig.port, &other, &rig.thread, Bytes::new(1)).unwrap();
-        assert!(other.finish_launch().batch_left_open);
-        assert!(matches!(submit_one(&rig.port, &core, handle, byte_task(2)), Short::Queued));
-        let before = rig.port.slots();
-        assert!(matches!(submit_one(&rig.port, &core, handle, byte_task(9)), Short::NotTaken), "full");
-        assert_eq!(rig.port.slots(), before);
-    }
-
-    #[test]
-    fn short_way_takes_no_new_block_of_ids() {
-        let rig = Rig::new(TestPort::new(2048));
-        let core = Core::new(&rig.device);
-        let short = |task| submit_one(&rig.port, &core, rig.thread.handle(), byte_task(task));
-        rig.submit(1023, 1).unwrap();
-        assert!(matches!(short(1), Short::Queued));
-        assert!(matches!(short(2), Short::NotTaken));
-        rig.submit(1, 1).unwrap();
-        assert!(matches!(short(3), Short::Queued));
-        assert_eq!(rig.port.slots()[1023..1026], [sqe(1, 1023), sqe(0, 1024), sqe(3, 1025)]);
-    }
-
-    #[test]
-    fn short_way_in_a_batch_stages_and_tells_the_first() {
-        let rig = Rig::new(TestPort::new(8));
-        rig.submit(1, 1).unwrap();
-        rig.port.take_calls();
-        let (first, second) = (batching(&rig), batching(&rig));
-        let short = |core: &Core<'_>, task| submit_one(&rig.port, core, rig.thread.handle(), byte_task(task));
-        assert!(matches!(short(&first, 1), Short::First));
-        first.batch().note(rig.device.queue_index(rig.thread.handle()));
-        assert!(matches!(short(&first, 2), Short::Queued));
-        assert!(matches!(short(&second, 3), Short::NotTaken), "staged by another core");
-        assert!(matches!(short(&Core::new(&rig.device), 3), Short::NotTaken), "staged by another core");
-        assert_eq!(rings(&rig.port.take_calls()), [] as [u32; 0]);
-        assert_eq!(first.batch().end(&rig.port, &rig.device), Ok(()));
-        assert_eq!(rings(&rig.port.take_calls()), [3]);
-    }
-
-    #[test]
-    fn short_way_leaves_no_trace_of_a_refused_doorbell() {
-        let rig = Rig::new(TestPort::new(8));
-        rig.submit(1, 1).unwrap();
-        let core = Core::new(&rig.device);
-        rig.port.refuse_ring.set(true);
-        let refused = submit_one(&rig.port, &core, rig.thread.handle(), byte_task(1));
-        assert!(matches!(refused, Short::Refused { sq_id: 9 }));
-        rig.port.refuse_ring.set(false);
-        rig.submit(1, 1).unwrap();
-        assert_eq!(rig.port.slots()[1], sqe(0, 1));
-        assert_eq!(rig.port.take_calls().last(), Some(&Call::Ring(2)));
-    }
-
-    #[test]
-    fn short_way_of_several_publishes_as_the_long_way_does() {
-        let rig = Rig::new(TestPort::starting_at(8, 5));
-        let core = Core::new(&rig.device);
-        let some = |count| submit_some(&rig.port, &core, rig.thread.handle(), Bytes::new(count));
-        assert!(matches!(some(2), Short::NotTaken), "not known yet");
-        rig.submit(1, 1).unwrap();
-        rig.port.take_calls();
-        assert!(matches!(some(3), Short::Queued));
-        let expected = [Call::Status, Call::Slot(6), Call::Slot(7), Call::Slot(0), Call::Barrier, Call::Ring(1)];
-        assert_eq!(rig.port.take_calls(), expected);
-        let slots = rig.port.slots();
-        assert_eq!([slots[6], slots[7], slots[0]], [sqe(0, 1), sqe(1, 2), sqe(2, 3)]);
-        rig.port.refuse_ring.set(true);
-        assert!(matches!(some(2), Short::Refused { sq_id: 9 }));
-        rig.port.refuse_ring.set(false);
-        rig.port.status.set(QueueStatus::SUSPENDED);
-        assert!(matches!(some(2), Short::NotTaken), "another status");
-        rig.port.status.set(QueueStatus::ENABLED);
-        assert!(matches!(some(4), Short::NotTaken), "one more than there is room for");
-        assert!(matches!(some(3), Short::Queued));
-        assert_eq!(rig.port.slots()[1..4], [sqe(0, 4), sqe(1, 5), sqe(2, 6)]);
-    }
-
-    #[test]
-    fn short_way_of_several_stays_in_its_block_of_ids() {
-        let rig = Rig::new(TestPort::new(2048));
-        let core = Core::new(&rig.device);
-        rig.submit(1022, 1).unwrap();
-        let some = |count| submit_some(&rig.port, &core, rig.thread.handle(), Bytes::new(count));
-        assert!(matches!(some(3), Short::NotTaken));
-        assert!(matches!(some(2), Short::Queued));
     }
 
     #[test]
@@ -1134,7 +786,10 @@ mod tests {
             rig.device.set_soc(soc);
             rig.submit(2, 1).unwrap();
             let core = Core::new(&rig.device);
-            assert!(matches!(submit_one(&rig.port, &core, rig.thread.handle(), byte_task(1)), Short::NotTaken));
+            assert!(matches!(
+                submit_one(&rig.port, &core, rig.thread.handle(), || Some(byte_task(1))),
+                Short::NotTaken
+            ));
             let stamp = Stamp { stream_id: 3, task_id: 1 };
             assert_eq!(rig.port.slots()[1], byte_task(1).for_910(stamp));
         }

@@ -4,10 +4,11 @@ use crate::copy::{Chunks, MAX_CHUNK, check_addresses, check_range};
 use crate::device::Core;
 use crate::encode::Task;
 use crate::error::Error;
-use crate::port::{Platform, Port, with_core};
-use crate::queue::{Short, submit, submit_one};
+use crate::port::{Launch, Platform, Port, with_core};
+use crate::queue::submit;
+use crate::short::{Short, submit_one};
 use crate::spec::DeviceAddr;
-use crate::spec::data_type::{DataType, ReduceOp, sdma_opcode};
+use crate::spec::data_type::{DataType, ReduceOp, SdmaReduce};
 use crate::spec::thread::ThreadHandle;
 use crate::thread::Thread;
 
@@ -20,21 +21,22 @@ pub(crate) struct Elements {
 }
 
 /// The short way, on the core that runs the caller: one task, and nothing that needs a closer look.
-#[inline]
+#[inline(always)]
 pub(crate) fn short(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, elements: Elements) -> Short {
     let Elements { count, data_type, op } = elements;
-    let (Some(opcode), Some(size)) = (sdma_opcode(op, data_type), data_type.size()) else { return Short::NotTaken };
+    let Some(SdmaReduce { opcode, size_log2 }) = SdmaReduce::new(op, data_type) else { return Short::NotTaken };
     // Also refuses 0, which wraps around; below it the length can't overflow.
-    if count.wrapping_sub(1) >= MAX_CHUNK / size {
-        return Short::NotTaken;
-    }
+    let is_long = count.wrapping_sub(1) >= MAX_CHUNK >> size_log2;
     let bits = dst.0 | src.0;
+    let is_misaligned = bits >> size_log2 << size_log2 != bits;
     // Below 2^63 no range of one chunk overflows.
-    if dst.is_null() || src.is_null() || !bits.is_multiple_of(size) || bits >> 63 != 0 {
+    if dst.is_null() || src.is_null() || is_long || is_misaligned || bits >> 63 != 0 {
         return Short::NotTaken;
     }
-    let task = Task::Sdma { src, dst, len: (count * size) as u32, opcode };
-    with_core(|core| submit_one(&Platform, core, handle, task)).unwrap_or(Short::NotTaken)
+    let task = Task::Sdma { src, dst, len: (count << size_log2) as u32, opcode };
+    let launch = Launch;
+    let Some(core) = launch.core() else { return Short::NotTaken };
+    submit_one(&Platform, core, handle, || Some(task))
 }
 
 /// Every check in its order, on the core that runs the caller. Answers as `HcommLocalReduceOnThread`.
@@ -56,9 +58,8 @@ fn local_reduce<P: Port>(
     elements: Elements,
 ) -> Result<(), Error> {
     let Elements { count, data_type, op } = elements;
-    let (Some(opcode), Some(size)) = (sdma_opcode(op, data_type), data_type.size()) else {
-        return Err(Error::ReduceNotSupported { op, data_type });
-    };
+    let reduce = SdmaReduce::new(op, data_type).ok_or(Error::ReduceNotSupported { op, data_type })?;
+    let size = 1 << reduce.size_log2;
     let len = count.checked_mul(size).ok_or(Error::CountTooLarge { count, size })?;
     for addr in [dst, src] {
         if !addr.0.is_multiple_of(size) {
@@ -67,7 +68,7 @@ fn local_reduce<P: Port>(
         check_range(addr, len)?;
     }
     // A chunk is a multiple of every element's size: none is cut.
-    submit(port, core, thread, Chunks::new(dst, src, len).with_opcode(opcode))
+    submit(port, core, thread, Chunks::new(dst, src, len).with_opcode(reduce.opcode))
 }
 
 #[cfg(all(test, not(loom)))]

@@ -77,15 +77,21 @@ impl IdRange {
     /// The next id and what is left after it; `None` if a new block is needed.
     #[inline]
     pub(crate) fn split_first(self) -> Option<(u32, Self)> {
-        if self.0.is_multiple_of(BLOCK_LEN) { None } else { Some((self.0, Self(self.0.wrapping_add(1)))) }
+        if self.left() == 0 { None } else { Some(self.take(1)) }
     }
 
-    /// The first of the next `count` ids and what is left after them; `None` if a new block is needed.
+    /// How many ids are left.
     #[inline]
-    pub(crate) fn split_at(self, count: u32) -> Option<(u32, Self)> {
-        let left = self.0.wrapping_neg() % BLOCK_LEN;
-        // The last block of all ends with 2^32: so far `first + count` must not go.
-        if count == 0 || count > left { None } else { Some((self.0, Self(self.0.wrapping_add(count)))) }
+    pub(crate) fn left(self) -> u32 {
+        self.0.wrapping_neg() % BLOCK_LEN
+    }
+
+    /// The first of the next `count` ids, of which there are as many left, and what is left after them.
+    #[inline]
+    pub(crate) fn take(self, count: u32) -> (u32, Self) {
+        debug_assert!(count <= self.left(), "{count} ids of {}", self.left());
+        // The last block of all ends with 2^32.
+        (self.0, Self(self.0.wrapping_add(count)))
     }
 }
 

@@ -2,15 +2,18 @@
 
 use core::mem::offset_of;
 use core::ptr::with_exposed_provenance;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::aclrt_notify;
 use crate::copy;
 use crate::device::Core;
 use crate::error::Error;
 use crate::notify::{self, Action};
 use crate::port::{Platform, QueueId, with_core};
-use crate::queue::{Ring, drain};
+use crate::queue::drain;
 use crate::reduce::{self, Elements};
+use crate::ring::Ring;
+use crate::short::Short;
 use crate::spec::DeviceAddr;
 use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::thread::{DESCRIPTOR_SIZE, DescriptorTag, Engine, ThreadDescriptor, ThreadHandle};
@@ -51,10 +54,16 @@ impl Peer {
             return Err(Error::BadHandle(handle));
         }
         let peer = Self(handle);
-        if handle.generation() == 0 || !peer.is_live() {
-            return Err(Error::BadHandle(handle));
-        }
-        Ok(peer)
+        if peer.is_live() { Ok(peer) } else { Err(Error::BadHandle(handle)) }
+    }
+
+    /// The thread of `handle` without a look-up.
+    ///
+    /// # Safety
+    /// The handle was looked up before, and found good.
+    #[inline]
+    pub(crate) unsafe fn known(handle: ThreadHandle) -> Self {
+        Self(handle)
     }
 
     /// The handle that the thread was looked up by.
@@ -67,11 +76,10 @@ impl Peer {
     fn is_live(&self) -> bool {
         let tag = self.0.addr().0 as usize;
         // SAFETY: `look_up` found the address to be that of a slot of the thread table, which stays readable
-        // (`Device::set_thread_table`); slots are 64-byte aligned.
-        let bits = unsafe { with_exposed_provenance::<u64>(tag).read_volatile() };
+        // (`Device::set_thread_table`) and whose tag is written as one word; slots are 64-byte aligned.
+        let bits = unsafe { &*with_exposed_provenance::<AtomicU64>(tag) };
         // Pairs with the host's release store of the tag: the rest of the descriptor is read after it.
-        fence(Ordering::Acquire);
-        bits == DescriptorTag::live(self.0.generation()).to_bits()
+        bits.load(Ordering::Acquire) == DescriptorTag::live(self.0.generation()).to_bits()
     }
 
     #[inline]
@@ -150,8 +158,16 @@ impl Thread {
     /// [`Error::DoorbellRefused`].
     #[inline]
     pub fn local_copy(&self, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
+        /// The same code as in the C entry point, once for all kernels.
+        #[inline(never)]
+        fn short(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Short {
+            copy::short(handle, dst, src, len)
+        }
         let handle = self.handle();
-        copy::short(handle, dst, src, len).or_else(handle, || copy::long(handle, dst, src, len))
+        match short(handle, dst, src, len) {
+            Short::Queued => Ok(()),
+            other => other.or_else(handle, || copy::long(handle, dst, src, len)),
+        }
     }
 
     /// Queues `dst[i] = op(dst[i], src[i])` for `count` elements, in as many tasks as the chunk rule needs, and returns.
@@ -170,8 +186,15 @@ impl Thread {
         data_type: DataType,
         op: ReduceOp,
     ) -> Result<(), Error> {
+        #[inline(never)]
+        fn short(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, elements: Elements) -> Short {
+            reduce::short(handle, dst, src, elements)
+        }
         let (handle, elements) = (self.handle(), Elements { count, data_type, op });
-        reduce::short(handle, dst, src, elements).or_else(handle, || reduce::long(handle, dst, src, elements))
+        match short(handle, dst, src, elements) {
+            Short::Queued => Ok(()),
+            other => other.or_else(handle, || reduce::long(handle, dst, src, elements)),
+        }
     }
 
     /// Queues a task that sets notify `index` of thread `to`.
@@ -181,7 +204,15 @@ impl Thread {
     /// [`local_copy`](Self::local_copy).
     #[inline]
     pub fn notify_record(&self, to: Peer, index: u32) -> Result<(), Error> {
-        self.notify(Action::Record { to: to.handle(), index })
+        #[inline(never)]
+        fn short(handle: ThreadHandle, to: ThreadHandle, index: u32) -> Short {
+            notify::short(handle, Action::Record { to, index })
+        }
+        let (handle, to) = (self.handle(), to.handle());
+        match short(handle, to, index) {
+            Short::Queued => Ok(()),
+            other => other.or_else(handle, || notify::long(handle, Action::Record { to, index })),
+        }
     }
 
     /// Queues a task that waits for notify `index` of this thread for up to `timeout_s` seconds (0 = for ever) and clears
@@ -191,12 +222,15 @@ impl Thread {
     /// As [`notify_record`](Self::notify_record).
     #[inline]
     pub fn notify_wait(&self, index: u32, timeout_s: u32) -> Result<(), Error> {
-        self.notify(Action::Wait { index, timeout_s })
-    }
-
-    #[inline]
-    fn notify(&self, action: Action) -> Result<(), Error> {
-        notify::short(self.handle(), action).or_else(self.handle(), || notify::long(self.handle(), action))
+        #[inline(never)]
+        fn short(handle: ThreadHandle, index: u32, timeout_s: u32) -> Short {
+            notify::short(handle, Action::Wait { index, timeout_s })
+        }
+        let handle = self.handle();
+        match short(handle, index, timeout_s) {
+            Short::Queued => Ok(()),
+            other => other.or_else(handle, || notify::long(handle, Action::Wait { index, timeout_s })),
+        }
     }
 
     /// [`notify_wait`](Self::notify_wait) with the limit of the core, see [`timeout`](crate::timeout).
@@ -206,6 +240,23 @@ impl Thread {
     pub fn notify_wait_default(&self, index: u32) -> Result<(), Error> {
         let timeout_s = with_core(|core| core.notify_wait_timeout_s()).ok_or(Error::NoCore)?;
         self.notify_wait(index, timeout_s)
+    }
+
+    /// Queues a task that sets the notify with this id, which the host has made by itself (`aclrtGetNotifyId`).
+    ///
+    /// # Errors
+    /// [`Error::NoCore`], [`Error::BadHandle`], [`Error::AclrtNotifyNotSupported`], [`Error::BadNotifyId`], then as
+    /// [`local_copy`](Self::local_copy).
+    pub fn aclrt_notify_record(&self, id: u64) -> Result<(), Error> {
+        aclrt_notify::by_id(self.handle(), id, aclrt_notify::Action::Record)
+    }
+
+    /// Queues a task that waits for the notify with this id for up to `timeout_s` seconds (0 = for ever) and clears it.
+    ///
+    /// # Errors
+    /// As [`aclrt_notify_record`](Self::aclrt_notify_record).
+    pub fn aclrt_notify_wait(&self, id: u64, timeout_s: u32) -> Result<(), Error> {
+        aclrt_notify::by_id(self.handle(), id, aclrt_notify::Action::Wait { timeout_s })
     }
 
     /// Waits until the device has taken every task queued on this thread, and rings first for those that a batch has

@@ -105,6 +105,7 @@ fn kernels(test: &str) -> (PathBuf, PathBuf) {
         operator("CopyCxx", "libcxx_kernel.so", "copy_cxx"),
         operator("CopyStd", "libstd_kernel.so", "copy_std"),
         operator("WriteTwice", "libcontrol_kernel.so", "write_twice"),
+        operator("ByNotifies", "libcontrol_kernel.so", "by_notifies"),
         operator("NoEnd", "libcontrol_kernel.so", "no_end"),
         operator("FailsLate", "libcontrol_kernel.so", "fails_late"),
         operator("OpenBatch", "libcontrol_kernel.so", "open_batch"),
@@ -290,8 +291,12 @@ fn every_misuse_is_answered() {
     }
 }
 
-/// Runs one part of `control.c` on both CPUs.
+/// Runs one part of `control.c` on both CPUs of an Atlas 350.
 fn control(which: &str) {
+    control_on("atlas-350", which);
+}
+
+fn control_on(product: &str, which: &str) {
     static PROGRAM: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
     let (program, description) = PROGRAM.get_or_init(|| {
         let (folder, description) = kernels("control");
@@ -299,17 +304,25 @@ fn control(which: &str) {
     });
     let part = || {
         let mut command = limited(program, MINUTE);
-        command.arg(description).arg(which);
+        command.arg(description).arg(which).env("HCOMM_SIM_PRODUCT", product);
         command
     };
     let expected = format!("{which}\n");
-    assert_eq!(run(&mut part()), expected);
-    assert_eq!(run(on_qemu(&mut part())), expected, "in qemu");
+    assert_eq!(run(&mut part()), expected, "{product}");
+    assert_eq!(run(on_qemu(&mut part())), expected, "{product} in qemu");
 }
 
 #[test]
 fn case_42_control_pair_and_notifies_of_threads_give_the_right_bytes_in_c() {
     control("in_step");
+}
+
+#[test]
+fn control_pair_works_on_every_supported_product() {
+    for product in PRODUCTS.iter().filter(|product| product.soc.is_some()) {
+        control_on(product.key, "in_step");
+        control_on(product.key, "by_notifies");
+    }
 }
 
 #[test]

@@ -2,10 +2,15 @@
 
 mod rig;
 
+use std::time::{Duration, Instant};
+
 use hcomm_aicpu::copy::MAX_CHUNK;
+use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::ListedCopy;
-use host_stub::{Cpu, DeviceOptions};
-use rig::{CPUS, Rig, at, pattern};
+use host_stub::sim::trace::What;
+use host_stub::{Cpu, DeviceOptions, Fault, FaultPlan, FaultRule, Stream};
+use rig::{CPUS, Rig, at, calls, pattern};
 
 const GUARD: usize = 64;
 const LENS: [usize; 14] = [0, 1, 2, 3, 7, 31, 63, 64, 65, 255, 256, 4095, 4097, (1 << 20) + 1];
@@ -130,4 +135,73 @@ fn source_and_destination_may_be_the_same() {
     let copy = ListedCopy { thread: rig.thread(8).0, dst: buffer.addr(), src: buffer.addr(), len: 100 };
     assert_eq!(rig.copy_list(&[copy], false).unwrap().tasks(), 1);
     assert!(rig.read(&buffer) == bytes);
+}
+
+#[test]
+fn case_46_null_arguments_answer_2_also_for_no_bytes_and_queue_nothing() {
+    for cpu in CPUS {
+        let rig = Rig::new(cpu);
+        let thread = rig.thread(8);
+        let (src, dst) = (rig.buffer(&[9; 8]), rig.buffer(&[0; 8]));
+        let null = DeviceAddr(0);
+        let wrong: Vec<_> = [1, 0]
+            .into_iter()
+            .flat_map(|len| {
+                [
+                    calls::copy(ThreadHandle(0), dst.addr(), src.addr(), len),
+                    calls::copy(thread, null, src.addr(), len),
+                    calls::copy(thread, dst.addr(), null, len),
+                    calls::copy(ThreadHandle(0), null, null, len),
+                ]
+            })
+            .collect();
+        // Before anything else has used the queue, and after.
+        let good = calls::copy(thread, at(&dst, 4), at(&src, 4), 1);
+        let list = [&wrong[..], &[good], &wrong].concat();
+        assert_eq!(rig.calls(&list).unwrap(), [[2; 8].as_slice(), &[0], &[2; 8]].concat(), "{cpu:?}");
+        let queue = rig.comm.thread_statistics(thread).unwrap();
+        assert_eq!((queue.tasks, queue.doorbells), (1, 1), "{cpu:?}");
+        assert_eq!(rig.read(&dst), [0, 0, 0, 0, 9, 0, 0, 0], "{cpu:?}");
+    }
+}
+
+#[test]
+fn case_43_call_that_has_returned_has_not_copied_yet() {
+    for cpu in CPUS {
+        let rig = Rig::new(cpu);
+        let [first, second] = rig.threads(2, 1, 8)[..] else { unreachable!() };
+        let (src, dst) = (rig.buffer(&pattern(64, 43)), rig.buffer(&[0; 64]));
+        // The copy stands behind a wait, which a second launch ends.
+        let list = [calls::wait(first, 0, 60), calls::copy(first, dst.addr(), src.addr(), 64)];
+        let launched = rig.launch_calls_and_drain(&rig.stream, &list);
+        let since = Instant::now();
+        while rig.codes(&launched) != [0, 0] {
+            assert!(since.elapsed() < Duration::from_secs(30), "{cpu:?}: {:?}", rig.codes(&launched));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(rig.read(&dst), [0; 64], "{cpu:?}: every call has answered, and nothing has been copied");
+        let other = Stream::new(&rig.device);
+        let _released = rig.launch_calls_and_drain(&other, &[calls::record(second, first, 0)]);
+        other.synchronize().unwrap();
+        rig.stream.synchronize().unwrap();
+        assert_eq!(rig.read(&dst), pattern(64, 43), "{cpu:?}");
+    }
+}
+
+#[test]
+fn case_43_delay_of_the_device_lies_between_return_and_copy() {
+    let delay = Duration::from_millis(10);
+    for seed in 0..5 {
+        let faults = FaultPlan::one(FaultRule::new(Fault::SlowQueue(delay)));
+        let rig = Rig::with_options(DeviceOptions { faults, ..DeviceOptions::deterministic(seed) });
+        let thread = rig.thread(8);
+        let (src, dst) = (rig.buffer(&pattern(64, 43)), rig.buffer(&[0; 64]));
+        assert_eq!(rig.calls(&[calls::copy(thread, dst.addr(), src.addr(), 64)]).unwrap(), [0]);
+        let trace = rig.device.trace();
+        let when = |is_it: fn(&What) -> bool| trace.events.iter().find(|event| is_it(&event.what)).unwrap().time;
+        let returned = when(|what| matches!(what, What::KernelReturned { code: 0, .. }));
+        let started = when(|what| matches!(what, What::TaskStarted { .. }));
+        assert!(started > returned + delay / 2, "returned at {returned:?}, started at {started:?}");
+        assert_eq!(rig.read(&dst), pattern(64, 43));
+    }
 }

@@ -60,13 +60,16 @@ fn case_52_acquire_is_all_or_nothing() {
 }
 
 #[test]
-fn wrong_thread_configs_are_refused() {
+fn case_52_wrong_thread_configs_are_refused() {
     let device = device();
     let comm = comm(&device);
     let message = |config: ThreadConfig| comm.acquire_threads_with(&config).unwrap_err().to_string();
     assert_eq!(message(ThreadConfig::new(0)), "0 threads: must be from 1 to 2048");
     assert_eq!(message(ThreadConfig::new(2049)), "2049 threads: must be from 1 to 2048");
     assert_eq!(message(ThreadConfig::new(1).notifies(65_536)), "65536 notifies a thread: must be at most 65535");
+    for notifies in [0, 1] {
+        assert_eq!(comm.acquire_threads_with(&ThreadConfig::new(1).notifies(notifies)).unwrap().len(), 1);
+    }
     assert_eq!(message(ThreadConfig::new(1).depth(1)), "a ring of 1 entries: must be from 2 to 65536");
     let host = ThreadConfig { engine: Engine::CPU_TS, ..ThreadConfig::new(1) };
     assert_eq!(comm.acquire_threads_with(&host).unwrap().len(), 1);

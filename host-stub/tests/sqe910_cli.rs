@@ -3,8 +3,8 @@
 mod common;
 
 use common::{host_stub, json, stdout};
-use hcomm_aicpu::spec::Sqe;
-use hcomm_aicpu::spec::stars910::{Stamp, flip_place_holder, notify_record, notify_wait};
+use hcomm_aicpu::spec::stars910::{Stamp, flip_place_holder, notify_record, notify_wait, write_value_record};
+use hcomm_aicpu::spec::{DeviceAddr, Sqe};
 use zerocopy::IntoBytes;
 
 /// Stream id, task id, dst, src, len, link type, QoS, reduce, descriptor.
@@ -67,7 +67,7 @@ fn sdma_descriptors_equal_the_recorded_ones_on_both_socs() {
 }
 
 #[test]
-fn notify_and_place_holder_descriptors_equal_the_recorded_ones() {
+fn notify_write_value_and_place_holder_descriptors_equal_the_recorded_ones() {
     let stamp = |stream_id, task_id| Stamp { stream_id, task_id };
     let hex = |sqe: Sqe| sqe.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     #[rustfmt::skip]
@@ -82,6 +82,10 @@ fn notify_and_place_holder_descriptors_equal_the_recorded_ones() {
          "070000000200ca00ff0100000000ff002c0700000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"),
         (notify_wait(8191, 1863, stamp(2, 203)),
          "070000000200cb00ff1f00000000ff00470700000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"),
+        (write_value_record(DeviceAddr(0x1000), stamp(6, 300)).unwrap(),
+         "0800000006002c01000000000000fe00001000000000200000000000030000000100000000000000000000000000000000000000000000000000000000000000"),
+        (write_value_record(DeviceAddr(0x1_ffff_ffff_ffff), stamp(6, 302)).unwrap(),
+         "0800000006002e01000000000000fe00ffffffffffff210000000000030000000100000000000000000000000000000000000000000000000000000000000000"),
         (flip_place_holder(6, 1),
          "0304620006000000000000000000fe00010000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"),
         (flip_place_holder(6, 65535),
@@ -91,6 +95,14 @@ fn notify_and_place_holder_descriptors_equal_the_recorded_ones() {
         assert_eq!(hex(sqe), expected);
         let output = host_stub(["sqe", "decode", "--soc", "ascend910b", expected]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// The existing stack cuts it to the field in silence: its descriptor for 0xffff000012345678 names 0x1000012345678.
+#[test]
+fn address_wider_than_its_field_is_refused() {
+    for addr in [0x2_0000_0000_0000, 0xffff_0000_1234_5678, u64::MAX].map(DeviceAddr) {
+        assert_eq!(write_value_record(addr, Stamp { stream_id: 6, task_id: 303 }).unwrap_err().0, addr);
     }
 }
 

@@ -56,6 +56,20 @@ int32_t HcommThreadNotifyWaitOnThreadWithDefaultTimeout(ThreadHandle thread,
                                                         uint32_t notifyIdx);
 
 /*
+ Queues a task on `thread` that sets the notify with an id as aclrtGetNotifyId gives it. Not on Atlas 350: 5.
+ */
+int32_t HcommAclrtNotifyRecordOnThread(ThreadHandle thread,
+                                       uint64_t dstNotifyId);
+
+/*
+ Queues a task on `thread` that waits for the notify with an id as aclrtGetNotifyId gives it, for up to `timeOut` seconds;
+ 0 means for ever. Not on Atlas 350: 5.
+ */
+int32_t HcommAclrtNotifyWaitOnThread(ThreadHandle thread,
+                                     uint64_t notifyId,
+                                     uint32_t timeOut);
+
+/*
  Sets the limit in seconds of waits that have none of their own, until the kernel ends; 0 means for ever.
  */
 int32_t HcommSetNotifyWaitTimeOut(float timeOut);

@@ -48,6 +48,10 @@ impl Call {
     pub const ACQUIRE_COMM: u64 = 12;
     /// `HcommReleaseComm`, as above.
     pub const RELEASE_COMM: u64 = 13;
+    /// `HcommAclrtNotifyRecordOnThread`.
+    pub const ACLRT_NOTIFY_RECORD: u64 = 14;
+    /// `HcommAclrtNotifyWaitOnThread`.
+    pub const ACLRT_NOTIFY_WAIT: u64 = 15;
 
     /// Calls the function and gives its code; 5 for a number that is none.
     fn run(&self) -> i32 {
@@ -70,6 +74,8 @@ impl Call {
             Self::ACQUIRE_COMM => unsafe { abi::HcommAcquireComm(with_exposed_provenance(a as usize)) },
             // SAFETY: as above.
             Self::RELEASE_COMM => unsafe { abi::HcommReleaseComm(with_exposed_provenance(a as usize)) },
+            Self::ACLRT_NOTIFY_RECORD => abi::HcommAclrtNotifyRecordOnThread(a, b),
+            Self::ACLRT_NOTIFY_WAIT => abi::HcommAclrtNotifyWaitOnThread(a, b, c as u32),
             _ => HCCL_E_NOT_SUPPORT,
         }
     }

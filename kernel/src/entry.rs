@@ -1,6 +1,7 @@
 //! Declaration of a kernel entry: what makes a Rust function one that the host can launch.
 
 use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
 
 use hcomm_aicpu::Error;
 use hcomm_aicpu::spec::code::HCCL_SUCCESS;
@@ -149,10 +150,27 @@ unsafe fn read_params<P: KernelParams>(args: *const c_void) -> Result<P, ParamsE
     if args.is_null() {
         return Err(ParamsError::Null);
     }
+    let mut header = MaybeUninit::<ParamsHeader>::uninit();
     // SAFETY: not null, so the caller owes a readable head.
-    check::<P>(&unsafe { args.cast::<ParamsHeader>().read_unaligned() })?;
-    // SAFETY: the head is that of a `P`, so the caller owes a whole one; any bytes are a `P`, since it is `FromBytes`.
-    Ok(unsafe { args.cast::<P>().read_unaligned() })
+    unsafe { copy_bytes(args, header.as_mut_ptr().cast(), size_of::<ParamsHeader>()) };
+    // SAFETY: all of its bytes have just been written, and any bytes are a head.
+    check::<P>(unsafe { header.assume_init_ref() })?;
+    let mut params = MaybeUninit::<P>::uninit();
+    // SAFETY: the head is that of a `P`, so the caller owes a whole one.
+    unsafe { copy_bytes(args, params.as_mut_ptr().cast(), size_of::<P>()) };
+    // SAFETY: all of its bytes have just been written, and any bytes are a `P`, since it is `FromBytes`.
+    Ok(unsafe { params.assume_init() })
+}
+
+/// Copies parameters of any alignment. One function for all kernels: the image must not load words that are not aligned,
+/// and the compiler would unroll a load of each byte into every kernel.
+///
+/// # Safety
+/// `len` bytes can be read at `from` and written at `to`.
+#[inline(never)]
+unsafe fn copy_bytes(from: *const c_void, to: *mut u8, len: usize) {
+    // SAFETY: passed on; the one is the host's, the other a variable of the caller.
+    unsafe { from.cast::<u8>().copy_to_nonoverlapping(to, len) };
 }
 
 /// Logs what a kernel answers, and gives the code.

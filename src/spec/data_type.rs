@@ -110,14 +110,62 @@ impl ReduceOp {
     }
 }
 
-/// SDMA opcode byte of a reduce, type code OR operator code; `None` where the engine does not compute it.
-pub fn sdma_opcode(op: ReduceOp, data_type: DataType) -> Option<u8> {
-    Some(data_type.row()?.sdma? | op.row()?.1?)
+/// What the SDMA engine does with elements of a type by an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SdmaReduce {
+    /// Opcode byte of the descriptor: type code OR operator code.
+    pub opcode: u8,
+    /// Binary logarithm of the bytes of an element.
+    pub size_log2: u8,
 }
+
+impl SdmaReduce {
+    /// `None` where the engine does not compute it.
+    #[inline]
+    pub fn new(op: ReduceOp, data_type: DataType) -> Option<Self> {
+        let (type_code, size_log2) = *SDMA_TYPES.get(data_type.0 as usize)?;
+        let op_code = *SDMA_OPS.get(op.0 as usize)?;
+        let is_computed = type_code != NOT_COMPUTED && op_code != NOT_COMPUTED;
+        is_computed.then_some(Self { opcode: type_code | op_code, size_log2 })
+    }
+}
+
+/// Is the code of no type, and of no operator.
+const NOT_COMPUTED: u8 = 0xff;
+
+/// [`TYPES`] as a reduce needs them: code and size of each.
+const SDMA_TYPES: [(u8, u8); TYPES.len()] = {
+    let mut types = [(NOT_COMPUTED, 0); TYPES.len()];
+    let mut index = 0;
+    while index < TYPES.len() {
+        if let Some(TypeRow { size, sdma: Some(code), .. }) = &TYPES[index] {
+            types[index] = (*code, size.trailing_zeros() as u8);
+        }
+        index += 1;
+    }
+    types
+};
+
+/// [`OPS`], likewise.
+const SDMA_OPS: [u8; OPS.len()] = {
+    let mut ops = [NOT_COMPUTED; OPS.len()];
+    let mut index = 0;
+    while index < OPS.len() {
+        if let Some(code) = OPS[index].1 {
+            ops[index] = code;
+        }
+        index += 1;
+    }
+    ops
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn opcode(op: ReduceOp, data_type: DataType) -> Option<u8> {
+        SdmaReduce::new(op, data_type).map(|reduce| reduce.opcode)
+    }
 
     #[test]
     fn opcodes_of_every_supported_pair() {
@@ -126,21 +174,23 @@ mod tests {
             for (op_name, op_code) in [("sum", 1), ("max", 2), ("min", 3)] {
                 let data_type = DataType::from_name(type_name).unwrap();
                 let op = ReduceOp::from_name(op_name).unwrap();
-                assert_eq!(sdma_opcode(op, data_type), Some(type_code | op_code), "{op_name} {type_name}");
+                assert_eq!(opcode(op, data_type), Some(type_code | op_code), "{op_name} {type_name}");
+                let size = SdmaReduce::new(op, data_type).map(|reduce| 1 << reduce.size_log2);
+                assert_eq!(size, data_type.size(), "{type_name}");
             }
         }
     }
 
     #[test]
     fn pairs_the_engine_lacks_have_no_opcode() {
-        assert_eq!(sdma_opcode(ReduceOp::PROD, DataType::FP32), None);
-        assert_eq!(sdma_opcode(ReduceOp::SUM, DataType::from_name("fp64").unwrap()), None);
+        assert_eq!(opcode(ReduceOp::PROD, DataType::FP32), None);
+        assert_eq!(opcode(ReduceOp::SUM, DataType::from_name("fp64").unwrap()), None);
         for odd in [-1, 13, 18, 255, i32::MIN, i32::MAX] {
-            assert_eq!(sdma_opcode(ReduceOp::SUM, DataType(odd)), None, "type {odd}");
+            assert_eq!(opcode(ReduceOp::SUM, DataType(odd)), None, "type {odd}");
             assert_eq!(DataType(odd).size(), None, "type {odd}");
         }
         for odd in [-1, 4, 255, i32::MIN] {
-            assert_eq!(sdma_opcode(ReduceOp(odd), DataType::FP32), None, "op {odd}");
+            assert_eq!(opcode(ReduceOp(odd), DataType::FP32), None, "op {odd}");
         }
     }
 }

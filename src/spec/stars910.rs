@@ -6,6 +6,7 @@
 use bitfield_struct::bitfield;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
+use super::stars950::{AddrTooLarge, MAX_WRITE_ADDR};
 use super::{DeviceAddr, SQE_SIZE, Sqe};
 
 /// `kernelCredit` of an SDMA task: 960 s in units of 4 s.
@@ -20,6 +21,7 @@ mod sqe_type {
     pub(super) const PLACE_HOLDER: u8 = 3;
     pub(super) const NOTIFY_RECORD: u8 = 6;
     pub(super) const NOTIFY_WAIT: u8 = 7;
+    pub(super) const WRITE_VALUE: u8 = 8;
     pub(super) const SDMA: u8 = 11;
 }
 
@@ -150,7 +152,7 @@ impl Sdma {
         Self { src, dst, len, opcode: 0, link_type: LinkType::ONCHIP, qos: QOS_NEAR }
     }
 
-    /// Sets the opcode byte as [`sdma_opcode`](super::data_type::sdma_opcode) gives it; 0 is the copy.
+    /// Sets the opcode byte as [`SdmaReduce`](super::data_type::SdmaReduce) gives it; 0 is the copy.
     pub const fn with_opcode(self, opcode: u8) -> Self {
         Self { opcode, ..self }
     }
@@ -211,6 +213,69 @@ pub const fn notify_record(notify_id: u32, stamp: Stamp) -> Sqe {
 pub const fn notify_wait(notify_id: u32, timeout_s: u32, stamp: Stamp) -> Sqe {
     debug_assert!(notify_id <= MAX_NOTIFY_ID);
     short(SqeHeader::new(sqe_type::NOTIFY_WAIT, stamp), notify_id, CREDIT_NEVER, timeout_s)
+}
+
+/// Word 5 of a write-value descriptor.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+struct WriteControl {
+    #[bits(17)]
+    addr_high: u32,
+    #[bits(3)]
+    reserved: u8,
+    /// log2 of the bytes written.
+    #[bits(3)]
+    awsize: u8,
+    snoop: bool,
+    #[bits(4)]
+    awcache: u8,
+    #[bits(3)]
+    awprot: u8,
+    /// The address is virtual.
+    va: bool,
+}
+
+/// A write-value descriptor as the ring holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct WriteValueSqe {
+    header: SqeHeader,
+    reserved: u32,
+    credit: Credit,
+    addr_low: u32,
+    control: WriteControl,
+    reserved2: u32,
+    sub_type: u32,
+    value: [u32; 8],
+}
+const _: () = assert!(size_of::<WriteValueSqe>() == SQE_SIZE);
+const _: () = assert!(core::mem::offset_of!(WriteValueSqe, value) == 32);
+
+/// `awsize` of a 32-bit write.
+const SIZE_32: u8 = 2;
+/// `subType`: notify of another chip, not over PCIe.
+const SUB_TYPE_NOTIFY: u32 = 3;
+
+/// Records a notify of another chip: writes 1 to the physical address of its register.
+///
+/// # Errors
+/// An address above [`MAX_WRITE_ADDR`](super::stars950::MAX_WRITE_ADDR), which both chips have in common.
+pub const fn write_value_record(addr: DeviceAddr, stamp: Stamp) -> Result<Sqe, AddrTooLarge> {
+    if addr.0 > MAX_WRITE_ADDR {
+        return Err(AddrTooLarge(addr));
+    }
+    let control = WriteControl::new().with_awsize(SIZE_32).with_addr_high((addr.0 >> 32) as u32);
+    let sqe = WriteValueSqe {
+        header: SqeHeader::new(sqe_type::WRITE_VALUE, stamp),
+        reserved: 0,
+        credit: Credit::new().with_kernel_credit(CREDIT_DEFAULT),
+        addr_low: addr.0 as u32,
+        control,
+        reserved2: 0,
+        sub_type: SUB_TYPE_NOTIFY,
+        value: [1, 0, 0, 0, 0, 0, 0, 0],
+    };
+    Ok(transmute!(sqe))
 }
 
 /// `blockDim` of a place holder that tells of a flip.

@@ -292,6 +292,33 @@ static void destroyed_with_work(void) {
     good_operation(&next, 2);
 }
 
+/* Host and kernel in step through notifies of the host: on A2 and A3. An Atlas 350 has no such calls for kernels. */
+static void by_notifies(void) {
+    Rig rig = open_rig();
+    aclrtNotify start, end;
+    uint32_t ids[2];
+    CHECK(aclrtCreateNotify(&start, ACL_NOTIFY_DEFAULT), ACL_SUCCESS);
+    CHECK(aclrtCreateNotify(&end, ACL_NOTIFY_DEVICE_USE_ONLY), ACL_SUCCESS);
+    CHECK(aclrtGetNotifyId(start, &ids[0]), ACL_SUCCESS);
+    CHECK(aclrtGetNotifyId(end, &ids[1]), ACL_SUCCESS);
+    rig.param.startId = ids[0];
+    rig.param.endId = ids[1];
+    for (int i = 0; i < 20; i++) {
+        prepare(&rig, i);
+        CHECK(aclrtRecordNotify(start, rig.stream), ACL_SUCCESS);
+        launch(&rig, "ByNotifies");
+        CHECK(aclrtWaitAndResetNotify(end, rig.stream, 1836), ACL_SUCCESS);
+        if (strcmp(aclrtGetSocName(), "Ascend950") == 0) {
+            expect_error(&rig, ACL_ERROR_RT_AICPU_EXCEPTION, "kernel by_notifies returned 5", "");
+            break;
+        }
+        CHECK(aclrtSynchronizeStream(rig.stream), ACL_SUCCESS);
+        CHECK_TRUE(holds(&rig, rig.bytes));
+    }
+    CHECK(aclrtDestroyNotify(start), ACL_SUCCESS);
+    CHECK(aclrtDestroyNotify(end), ACL_SUCCESS);
+}
+
 /* The limit of a wait is in seconds. */
 static void limit_of_a_wait(void) {
     Rig rig = open_rig();
@@ -324,6 +351,7 @@ int main(int argc, char **argv) {
         {"stale_thread", stale_thread},
         {"two_communicators", two_communicators},
         {"destroyed_with_work", destroyed_with_work},
+        {"by_notifies", by_notifies},
         {"limit_of_a_wait", limit_of_a_wait},
     };
     if (argc != 3) {

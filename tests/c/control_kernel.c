@@ -26,6 +26,17 @@ HCOMM_KERNEL(write_twice) {
     return (uint32_t)code;
 }
 
+/* In step through two notifies of the host, as operators for A2 and A3 did at first. */
+HCOMM_KERNEL(by_notifies) {
+    const ControlParams *param = (const ControlParams *)args;
+    const ThreadHandle first = param->threads[0];
+    int32_t code = HcommBatchModeStart(0);
+    code = first_of(code, HcommAclrtNotifyWaitOnThread(first, param->startId, CONTROL_TIMEOUT));
+    code = first_of(code, HcommLocalCopyOnThread(first, param->dst, param->src, param->len));
+    code = first_of(code, HcommAclrtNotifyRecordOnThread(first, param->endId));
+    return (uint32_t)first_of(code, HcommBatchModeEnd(0));
+}
+
 /* Copies, and records no end. */
 HCOMM_KERNEL(no_end) {
     const ControlParams *param = (const ControlParams *)args;

@@ -11,6 +11,8 @@ typedef struct ControlParams {
     unsigned char *src;      /* 2 * len bytes */
     unsigned char *dst;      /* len bytes */
     uint64_t len;
+    uint64_t startId;        /* notifies of aclrtCreateNotify, for `by_notifies` alone */
+    uint64_t endId;
     volatile uint32_t *done; /* device memory: the kernel sets it when it has queued everything; may be null */
 } ControlParams;
 

@@ -533,6 +533,8 @@ static void threads(HcclComm comm) {
     CHECK(HcommLocalReduceOnThread(thread, ptr, ptr, 1, HCOMM_DATA_TYPE_INT8, HCOMM_REDUCE_SUM), HCCL_E_NOT_SUPPORT);
     notifies_of_threads(thread, two[0]);
     exports(comm, thread, two);
+    CHECK(HcommAclrtNotifyRecordOnThread(thread, 0), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommAclrtNotifyWaitOnThread(thread, 0, 1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommSetNotifyWaitTimeOut(1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommThreadResAcquireTimeOut(1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommBatchModeStart("tag"), HCCL_E_NOT_SUPPORT);

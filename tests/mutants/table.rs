@@ -4,6 +4,9 @@ use super::Mutant;
 
 const COPY: &str = "src/copy.rs";
 const QUEUE: &str = "src/queue.rs";
+const RING: &str = "src/ring.rs";
+const SHORT: &str = "src/short.rs";
+const WAIT: &str = "src/wait.rs";
 const THREAD: &str = "src/thread.rs";
 const TASK_ID: &str = "src/task_id.rs";
 const PORT: &str = "src/port.rs";
@@ -53,7 +56,12 @@ pub const MUTANTS: &[Mutant] = &[
         "src: self.src,\n            dst: self.dst,",
         "src: self.dst,\n            dst: self.src,",
     ),
-    Mutant::new("reserved bits of the slot kept", PORT, ".iter().enumerate()", ".iter().enumerate().take(7)"),
+    Mutant::new(
+        "reserved bits of the slot kept",
+        PORT,
+        ".chunks_exact(2).enumerate()",
+        ".chunks_exact(2).enumerate().take(3)",
+    ),
     Mutant::new("reserved word not zero", SDMA, "partition_and_streams: [0; 3]", "partition_and_streams: [0, 0, 1]"),
     Mutant::new(
         "carry of the task id lost",
@@ -75,9 +83,9 @@ pub const MUTANTS: &[Mutant] = &[
         "{ let _ = opcode; stars950::Sdma::new(src, dst, len).build(task_id) }",
     ),
     // The ring.
-    Mutant::new("no wrap", QUEUE, "if index + 1 == self.depth { 0 }", "if false { 0 }"),
-    Mutant::new("wrap at depth - 1", QUEUE, "if index + 1 == self.depth { 0 }", "if index + 2 == self.depth { 0 }"),
-    Mutant::new("wrap one entry late", QUEUE, "if index + 1 == self.depth { 0 }", "if index == self.depth { 0 }"),
+    Mutant::new("no wrap", RING, "if index + 1 == self.depth { 0 }", "if false { 0 }"),
+    Mutant::new("wrap at depth - 1", RING, "if index + 1 == self.depth { 0 }", "if index + 2 == self.depth { 0 }"),
+    Mutant::new("wrap one entry late", RING, "if index + 1 == self.depth { 0 }", "if index == self.depth { 0 }"),
     Mutant::new(
         "full one entry late",
         QUEUE,
@@ -90,12 +98,31 @@ pub const MUTANTS: &[Mutant] = &[
         "self.ring.depth - 1 - self.ring.distance",
         "(self.ring.depth - 1).saturating_sub(1) - self.ring.distance",
     ),
-    Mutant::new("short way fills the last entry", QUEUE, "if next == state.head {", "if next == state.head && false {"),
+    Mutant::new("short way fills the last entry", QUEUE, "{ self.head - 1 }", "{ self.head }"),
+    Mutant::new(
+        "short way goes past the end of the ring",
+        QUEUE,
+        "else { self.ring.depth - 1 };",
+        "else { self.ring.depth };",
+    ),
+    Mutant::new("short way goes on over a full ring", SHORT, "& (state.tail != state.short_end)", ""),
     Mutant::new(
         "short way of several fills the last entry",
+        SHORT,
+        "count > state.short_end - state.tail",
+        "count > state.short_end + 1 - state.tail",
+    ),
+    Mutant::new(
+        "short way goes on into the next block of ids",
         QUEUE,
-        "filter(|_| count <= state.free())",
-        "filter(|_| count <= state.free() + 1)",
+        "self.ids.range.left().min(end - self.tail)",
+        "(end - self.tail)",
+    ),
+    Mutant::new(
+        "short way as long as before the staged tasks were dropped",
+        QUEUE,
+        "(self.tail, self.stager) = (self.rung, BatchId::NONE);\n            self.open_short_way();",
+        "(self.tail, self.stager) = (self.rung, BatchId::NONE);",
     ),
     Mutant::new("head not read again", QUEUE, "if state.free() < wanted {", "if false {"),
     Mutant::new(
@@ -104,8 +131,8 @@ pub const MUTANTS: &[Mutant] = &[
         "|| ring.distance(head, self.tail) > outstanding",
         "|| outstanding > ring.depth",
     ),
-    Mutant::new("depth of 1 taken", QUEUE, "if depth < MIN_DEPTH {", "if depth < MIN_DEPTH - 1 {"),
-    Mutant::new("ring address not checked", QUEUE, "!base.0.is_multiple_of(entry)", "!base.0.is_multiple_of(8)"),
+    Mutant::new("depth of 1 taken", RING, "if depth < MIN_DEPTH {", "if depth < MIN_DEPTH - 1 {"),
+    Mutant::new("ring address not checked", RING, "!base.0.is_multiple_of(entry)", "!base.0.is_multiple_of(8)"),
     // Publication.
     Mutant::new(
         "doorbell before slot",
@@ -115,9 +142,9 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     Mutant::new(
         "doorbell before slot, short way",
-        QUEUE,
-        "        // SAFETY: as above.\n        unsafe",
-        "        let _ = port.ring(state.ring.queue, next);\n        // SAFETY: as above.\n        unsafe",
+        SHORT,
+        "    let (task_id, ids) = state.ids.range.take(1);",
+        "    let _ = port.ring(state.ring.queue, tail + 1);\n    let (task_id, ids) = state.ids.range.take(1);",
     ),
     Mutant::new(
         "no barrier",
@@ -127,13 +154,13 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     Mutant::new(
         "no barrier, short way",
-        QUEUE,
-        "port.store_barrier();\n        if port.ring(state.ring.queue",
+        SHORT,
+        "port.store_barrier();\n            if port.ring(state.ring.queue",
         "if port.ring(state.ring.queue",
     ),
     Mutant::new(
         "no barrier, short way of several",
-        QUEUE,
+        SHORT,
         "port.store_barrier();\n    if port.ring(ring.queue",
         "if port.ring(ring.queue",
     ),
@@ -147,18 +174,18 @@ pub const MUTANTS: &[Mutant] = &[
         "task ids used up by a refused doorbell",
         QUEUE,
         "(state.tail, state.ids) = before;",
-        "state.tail = before.0;\n        state.ids.range = state.ids.range.split_at(group).map_or(IdRange::EMPTY, |(_, left)| left);",
+        "state.tail = before.0;\n        state.ids.range = state.ids.range.take(group.min(state.ids.range.left())).1;",
     ),
     Mutant::new("block of ids used up by a refused doorbell", QUEUE, "draw.undo();", "draw.finish();"),
     Mutant::new(
         "short way takes a refused doorbell for a good one",
-        QUEUE,
+        SHORT,
         "return Short::Refused { sq_id: state.ring.queue.sq_id };",
         "",
     ),
     Mutant::new(
         "short way of several takes a refused doorbell for a good one",
-        QUEUE,
+        SHORT,
         "return Short::Refused { sq_id: ring.queue.sq_id };",
         "",
     ),
@@ -187,35 +214,31 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant::new(
         "stale handle accepted",
         THREAD,
-        "bits == DescriptorTag::live(self.0.generation()).to_bits()",
-        "bits << 16 == DescriptorTag::live(self.0.generation()).to_bits() << 16",
+        "bits.load(Ordering::Acquire) == DescriptorTag::live(self.0.generation()).to_bits()",
+        "bits.load(Ordering::Acquire) << 16 == DescriptorTag::live(self.0.generation()).to_bits() << 16",
     ),
     Mutant::new("handle one past the table accepted", THREAD, "if offset >= len", "if offset > len"),
-    Mutant::new(
-        "generation 0 accepted",
-        THREAD,
-        "if handle.generation() == 0 || !peer.is_live()",
-        "if !peer.is_live() && handle.generation() != 0",
-    ),
     Mutant::new("thread of any engine accepted", THREAD, "if engine != Engine::AICPU_TS {", "if false {"),
     Mutant::new(
         "short way ignores the status word",
-        QUEUE,
-        "|| state.handle != handle || port.status(state.ring.queue) != state.enabled {\n        return Short::NotTaken;\n    }\n    let tail",
-        "|| state.handle != handle {\n        return Short::NotTaken;\n    }\n    let tail",
+        SHORT,
+        "let is_enabled = port.status(state.ring.queue) == state.enabled;",
+        "let is_enabled = true;",
     ),
     Mutant::new(
         "short way of several ignores the status word",
-        QUEUE,
-        "|| state.handle != handle || port.status(state.ring.queue) != state.enabled {\n        return Short::NotTaken;\n    }\n    // A batch",
-        "|| state.handle != handle {\n        return Short::NotTaken;\n    }\n    // A batch",
+        SHORT,
+        " || port.status(state.ring.queue) != state.enabled {",
+        " {",
     ),
+    Mutant::new("short way takes any handle", SHORT, "(state.handle == handle) & ", ""),
     Mutant::new(
-        "short way takes any handle",
-        QUEUE,
-        "|| state.handle != handle || port.status(state.ring.queue) != state.enabled {\n        return Short::NotTaken;\n    }\n    let tail",
-        "|| port.status(state.ring.queue) != state.enabled {\n        return Short::NotTaken;\n    }\n    let tail",
+        "short way stages among the tasks of another batch",
+        SHORT,
+        "if !is_enabled || state.has_staged() {",
+        "if !is_enabled {",
     ),
+    Mutant::new("null pointers go the short way", COPY, "!(dst.is_null() || src.is_null() || is_long", "!(is_long"),
     Mutant::new(
         "suspension ignored",
         QUEUE,
@@ -232,7 +255,7 @@ pub const MUTANTS: &[Mutant] = &[
     // Waits.
     Mutant::new(
         "wait that never ends",
-        QUEUE,
+        WAIT,
         "saturating_sub(self.since_us) >= limit)",
         "saturating_sub(self.since_us) > u64::MAX - 1)",
     ),
@@ -242,7 +265,7 @@ pub const MUTANTS: &[Mutant] = &[
         "Some(core.sq_full_timeout_us()).filter(|us| *us != 0)",
         "Some(core.sq_full_timeout_us())",
     ),
-    Mutant::new("pause without a cap", QUEUE, "saturating_mul(2).min(PAUSE_NS.1)", "saturating_mul(2)"),
+    Mutant::new("pause without a cap", WAIT, "saturating_mul(2).min(PAUSE_NS.1)", "saturating_mul(2)"),
     // Task ids.
     Mutant::new(
         "block in use given out again",
@@ -250,5 +273,10 @@ pub const MUTANTS: &[Mutant] = &[
         "|| !held.clone().any(|held| held.is(block))",
         "|| { let _ = &held; true }",
     ),
-    Mutant::new("group goes on into the next block", TASK_ID, "|| count > left", "|| count > left + 1"),
+    Mutant::new(
+        "block has an id too many",
+        TASK_ID,
+        "self.0.wrapping_neg() % BLOCK_LEN",
+        "self.0.wrapping_neg() % (2 * BLOCK_LEN)",
+    ),
 ];

@@ -5,7 +5,7 @@ use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::{Call, CallListParams};
-use host_stub::{DeviceBuffer, Error, ThreadConfig};
+use host_stub::{DeviceBuffer, Error, Stream, ThreadConfig};
 use zerocopy::IntoBytes;
 
 use super::Rig;
@@ -39,6 +39,15 @@ pub fn wait(thread: ThreadHandle, index: u32, timeout_s: u32) -> Call {
     call(Call::NOTIFY_WAIT, &[thread.0, index.into(), timeout_s.into()])
 }
 
+/// Of the notify with this id, which the host has made by itself.
+pub fn aclrt_record(thread: ThreadHandle, id: u64) -> Call {
+    call(Call::ACLRT_NOTIFY_RECORD, &[thread.0, id])
+}
+
+pub fn aclrt_wait(thread: ThreadHandle, id: u64, timeout_s: u32) -> Call {
+    call(Call::ACLRT_NOTIFY_WAIT, &[thread.0, id, timeout_s.into()])
+}
+
 /// What a launch of `call_list` needs to stay in device memory.
 pub struct Launched {
     _list: DeviceBuffer,
@@ -57,6 +66,15 @@ impl Rig {
         let (header, count) = (CallListParams::HEADER, list.len() as u64);
         let params = CallListParams { header, list: entries.addr(), count, codes: codes.addr() };
         self.stream.launch(&self.device.load_kernel("call_list").unwrap(), &params).unwrap();
+        Launched { _list: entries, codes }
+    }
+
+    /// Launches kernel `call_list` on `stream`, where the launch completes with all that it queues.
+    pub fn launch_calls_and_drain(&self, stream: &Stream, list: &[Call]) -> Launched {
+        let (entries, codes) = (self.buffer(list.as_bytes()), self.buffer(&vec![0xee; list.len() * 4]));
+        let (header, count) = (CallListParams::HEADER, list.len() as u64);
+        let params = CallListParams { header, list: entries.addr(), count, codes: codes.addr() };
+        stream.launch_and_drain(&self.device.load_kernel("call_list").unwrap(), &params).unwrap();
         Launched { _list: entries, codes }
     }
 

@@ -128,6 +128,21 @@ pub extern "C" fn HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread: Thread
     dispatch("HcommThreadNotifyWaitOnThreadWithDefaultTimeout", kernel, host)
 }
 
+/// Queues a task on `thread` that sets the notify with an id as aclrtGetNotifyId gives it. Not on Atlas 350: 5.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommAclrtNotifyRecordOnThread(thread: ThreadHandle, dst_notify_id: u64) -> i32 {
+    let kernel = || abi::HcommAclrtNotifyRecordOnThread(thread, dst_notify_id);
+    dispatch("HcommAclrtNotifyRecordOnThread", kernel, in_kernels_only)
+}
+
+/// Queues a task on `thread` that waits for the notify with an id as aclrtGetNotifyId gives it, for up to `timeOut` seconds;
+/// 0 means for ever. Not on Atlas 350: 5.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommAclrtNotifyWaitOnThread(thread: ThreadHandle, notify_id: u64, time_out: u32) -> i32 {
+    let kernel = || abi::HcommAclrtNotifyWaitOnThread(thread, notify_id, time_out);
+    dispatch("HcommAclrtNotifyWaitOnThread", kernel, in_kernels_only)
+}
+
 /// Sets the limit in seconds of waits that have none of their own, until the kernel ends; 0 means for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommSetNotifyWaitTimeOut(time_out: f32) -> i32 {
@@ -185,7 +200,7 @@ pub extern "C" fn HcommThreadJoin(thread: ThreadHandle, timeout: u32) -> i32 {
 }
 
 /// The names that a native kernel may leave undefined, and what they must be bound to.
-fn exports() -> [(&'static CStr, *const c_void); 13] {
+fn exports() -> [(&'static CStr, *const c_void); 15] {
     macro_rules! table {
         ($($name:ident),*) => {
             [$((
@@ -203,6 +218,8 @@ fn exports() -> [(&'static CStr, *const c_void); 13] {
         HcommThreadNotifyRecordOnThread,
         HcommThreadNotifyWaitOnThread,
         HcommThreadNotifyWaitOnThreadWithDefaultTimeout,
+        HcommAclrtNotifyRecordOnThread,
+        HcommAclrtNotifyWaitOnThread,
         HcommSetNotifyWaitTimeOut,
         HcommThreadResAcquireTimeOut,
         HcommBatchModeStart,

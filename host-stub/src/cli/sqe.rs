@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Subcommand;
 use hcomm_aicpu::copy::{Chunk, Chunks};
-use hcomm_aicpu::spec::data_type::{DataType, ReduceOp, sdma_opcode};
+use hcomm_aicpu::spec::data_type::{DataType, ReduceOp, SdmaReduce};
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::stars910::{self, LinkType, Stamp};
 use hcomm_aicpu::spec::{DeviceAddr, SQE_SIZE, Sqe, stars950};
@@ -102,7 +102,7 @@ fn reduce_opcode(text: &str) -> Result<u8, Failure> {
         let known = "int8, int16, int32, fp16, fp32 and bf16";
         Failure::Usage(format!("{type_name:?} is no element type: {known} are"))
     })?;
-    sdma_opcode(op, data_type).ok_or_else(|| {
+    SdmaReduce::new(op, data_type).map(|reduce| reduce.opcode).ok_or_else(|| {
         Failure::Unsupported(format!(
             "the SDMA engine does not compute {op_name} of {type_name}: \
              it computes sum, max and min of int8, int16, int32, fp16, fp32 and bf16"

@@ -6,37 +6,15 @@
 
 use hcomm_aicpu::spec::soc::Soc;
 
+pub(super) mod layout;
+mod notify;
+
+use self::layout::Rule::{Any, Only, Reserved};
+use self::layout::{Layout, Spec, extract, find, spec, word64};
 use super::decode910;
 
 /// Bytes of a descriptor.
 pub const SQE_LEN: usize = 64;
-
-/// Where a field is, and what it may hold.
-pub(super) struct Spec {
-    pub(super) name: &'static str,
-    pub(super) byte: usize,
-    /// First bit, counted from bit 0 of `byte`.
-    pub(super) bit: u32,
-    pub(super) width: u32,
-    pub(super) rule: Rule,
-}
-
-/// What the simulated device accepts in a field.
-#[derive(Clone, Copy)]
-pub(super) enum Rule {
-    /// Anything.
-    Any,
-    /// Reserved: zero.
-    Reserved,
-    /// A feature of the hardware that is not simulated: only this value.
-    Only(u64),
-}
-
-use Rule::{Any, Only, Reserved};
-
-pub(super) const fn spec(name: &'static str, byte: usize, bit: u32, width: u32, rule: Rule) -> Spec {
-    Spec { name, byte, bit, width, rule }
-}
 
 /// Bytes 0..8, the same for every type.
 const HEADER: &[Spec] = &[
@@ -93,29 +71,6 @@ const SDMA: &[Spec] = &[
     spec("dst_offset_high", 62, 0, 16, Only(0)),
 ];
 
-/// Bytes 8..64 of types 6 and 7.
-const NOTIFY: &[Spec] = &[
-    spec("notify_id", 8, 0, 17, Any),
-    spec("res1", 10, 1, 13, Reserved),
-    spec("cnt_flag", 11, 6, 1, Any),
-    spec("clr_flag", 11, 7, 1, Any),
-    spec("sub_type", 12, 0, 16, Any),
-    spec("kernel_credit", 14, 0, 8, Any),
-    spec("res2", 15, 0, 5, Reserved),
-    spec("sqe_length", 15, 5, 3, Only(0)),
-    spec("cnt_value", 16, 0, 32, Any),
-    spec("wait_mode", 20, 0, 2, Any),
-    spec("record_mode", 20, 2, 3, Any),
-    spec("bitmap", 20, 5, 1, Any),
-    spec("res3", 20, 6, 26, Reserved),
-    spec("timeout", 24, 0, 32, Any),
-    spec("exe_result", 28, 0, 32, Only(0)),
-    spec("res4", 32, 0, 64, Reserved),
-    spec("res5", 40, 0, 64, Reserved),
-    spec("res6", 48, 0, 64, Reserved),
-    spec("res7", 56, 0, 64, Reserved),
-];
-
 /// Bytes 8..64 of type 8.
 const WRITE_VALUE: &[Spec] = &[
     spec("res1", 8, 0, 32, Reserved),
@@ -139,48 +94,8 @@ const WRITE_VALUE: &[Spec] = &[
     spec("value6_7", 56, 0, 64, Only(0)),
 ];
 
-/// What the fields of one form of a notify must hold besides those that carry its id, value and time-out.
-struct Form {
-    fields: &'static [(&'static str, u64)],
-    has_value: bool,
-    has_timeout: bool,
-}
-
-const fn form(fields: &'static [(&'static str, u64)], has_value: bool, has_timeout: bool) -> Form {
-    Form { fields, has_value, has_timeout }
-}
-
-const RECORD: Form = form(
-    &[("clr_flag", 0), ("sub_type", 0), ("kernel_credit", 254), ("wait_mode", 0), ("record_mode", 0), ("bitmap", 0)],
-    false,
-    false,
-);
-const RECORD_BITS: Form = form(
-    &[("clr_flag", 0), ("sub_type", 2), ("kernel_credit", 254), ("wait_mode", 0), ("record_mode", 0), ("bitmap", 0)],
-    true,
-    false,
-);
-const RECORD_VALUE: Form = form(
-    &[("clr_flag", 0), ("sub_type", 2), ("kernel_credit", 254), ("wait_mode", 0), ("record_mode", 2), ("bitmap", 0)],
-    true,
-    false,
-);
-/// A wait needs the credit "never": the queue's own timer would end it, and it would miss its record.
-const WAIT: Form = form(
-    &[("clr_flag", 1), ("sub_type", 1), ("kernel_credit", 255), ("wait_mode", 0), ("record_mode", 0), ("bitmap", 0)],
-    false,
-    true,
-);
-const WAIT_BITS: Form = form(
-    &[("clr_flag", 1), ("sub_type", 3), ("kernel_credit", 255), ("wait_mode", 0), ("record_mode", 0), ("bitmap", 1)],
-    true,
-    false,
-);
-const WAIT_VALUE: Form = form(
-    &[("clr_flag", 1), ("sub_type", 3), ("kernel_credit", 255), ("wait_mode", 1), ("record_mode", 0), ("bitmap", 0)],
-    true,
-    false,
-);
+static SDMA_LAYOUT: Layout = Layout::new(HEADER, SDMA);
+static WRITE_LAYOUT: Layout = Layout::new(HEADER, WRITE_VALUE);
 
 const TYPE_NOTIFY_RECORD: u8 = 6;
 const TYPE_NOTIFY_WAIT: u8 = 7;
@@ -285,6 +200,11 @@ pub enum Action {
         /// The value.
         value: u32,
     },
+    /// Records a notify of another chip.
+    RemoteRecord {
+        /// Physical address of its register.
+        addr: u64,
+    },
 }
 
 impl Action {
@@ -296,7 +216,7 @@ impl Action {
             Self::Record { .. } => "notify record",
             Self::Wait { .. } => "notify wait",
             Self::PlaceHolder => "place holder",
-            Self::WriteValue { .. } => "write value",
+            Self::WriteValue { .. } | Self::RemoteRecord { .. } => "write value",
         }
     }
 }
@@ -363,7 +283,7 @@ pub fn type_name(number: u8) -> &'static str {
 /// [`DecodeError::UnknownType`]: there is no table for the type.
 pub fn fields(soc: Soc, sqe: &[u8; SQE_LEN]) -> Result<Vec<Field>, DecodeError> {
     match soc {
-        Soc::Ascend950 => body(sqe).map(|body| list(sqe, [HEADER, body])),
+        Soc::Ascend950 => layout(sqe).map(|layout| layout.list(sqe)),
         Soc::Ascend910B | Soc::Ascend910_93 => decode910::fields(sqe),
     }
 }
@@ -387,149 +307,38 @@ pub fn task_id(soc: Soc, sqe: &[u8; SQE_LEN]) -> u32 {
     }
 }
 
-/// The fields of both tables of a descriptor.
-pub(super) fn list(sqe: &[u8; SQE_LEN], tables: [&[Spec]; 2]) -> Vec<Field> {
-    let field = |spec: &Spec| Field { name: spec.name, byte: spec.byte, value: extract(sqe, spec) };
-    tables.into_iter().flatten().map(field).collect()
-}
-
-/// # Errors
-/// [`DecodeError`]: the first of the fields that breaks its rule.
-pub(super) fn check(sqe: &[u8; SQE_LEN], specs: impl IntoIterator<Item = &'static Spec>) -> Result<(), DecodeError> {
-    for spec in specs {
-        let value = extract(sqe, spec);
-        match spec.rule {
-            Reserved if value != 0 => {
-                return Err(DecodeError::Reserved { name: spec.name, byte: spec.byte, value });
-            }
-            Only(supported) if value != supported => {
-                return Err(DecodeError::Unsupported { name: spec.name, byte: spec.byte, value, supported });
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 fn decode950(sqe: &[u8; SQE_LEN]) -> Result<Task, DecodeError> {
-    check(sqe, to_check(sqe, body(sqe)?))?;
     let action = match sqe[0] & 0x3f {
-        TYPE_NOTIFY_RECORD | TYPE_NOTIFY_WAIT => notify(sqe)?,
-        TYPE_WRITE_VALUE => Action::WriteValue {
-            addr: value_of(sqe, WRITE_VALUE, "addr_low") | value_of(sqe, WRITE_VALUE, "addr_high") << 32,
-            value: value_of(sqe, WRITE_VALUE, "value0") as u32,
-        },
-        _ => Action::Sdma { src: word64(sqe, 32), dst: word64(sqe, 40), len: word64(sqe, 48) as u32, opcode: sqe[16] },
+        TYPE_SDMA => {
+            SDMA_LAYOUT.check(sqe)?;
+            Action::Sdma { src: word64(sqe, 32), dst: word64(sqe, 40), len: word64(sqe, 48) as u32, opcode: sqe[16] }
+        }
+        TYPE_NOTIFY_RECORD | TYPE_NOTIFY_WAIT => notify::decode(sqe)?,
+        TYPE_WRITE_VALUE => {
+            const ADDR_LOW: &Spec = find(WRITE_VALUE, "addr_low");
+            const ADDR_HIGH: &Spec = find(WRITE_VALUE, "addr_high");
+            const VALUE: &Spec = find(WRITE_VALUE, "value0");
+            WRITE_LAYOUT.check(sqe)?;
+            let addr = extract(sqe, ADDR_LOW) | extract(sqe, ADDR_HIGH) << 32;
+            Action::WriteValue { addr, value: extract(sqe, VALUE) as u32 }
+        }
+        value => return Err(DecodeError::UnknownType { value }),
     };
     Ok(Task { task_id: task_id(Soc::Ascend950, sqe), action })
 }
 
-/// The form of a notify record or wait; every flag that is not part of it is an error.
-fn notify(sqe: &[u8; SQE_LEN]) -> Result<Action, DecodeError> {
-    let field = |name| value_of(sqe, NOTIFY, name);
-    let (id, value) = (field("notify_id") as u32, field("cnt_value") as u32);
-    let is_record = sqe[0] & 0x3f == TYPE_NOTIFY_RECORD;
-    let counts = field("cnt_flag") == 1;
-    let timeout_s = field("timeout") as u32;
-    let record = |effect| Action::Record { id, effect };
-    let wait = |until| Action::Wait { id, until, timeout_s };
-    let (form, action) = match (is_record, counts) {
-        (true, false) => (RECORD, record(Effect::Set)),
-        (true, true) if field("record_mode") == 0 => (RECORD_BITS, record(Effect::SetBits(value))),
-        (true, true) => (RECORD_VALUE, record(Effect::Write(value))),
-        (false, false) => (WAIT, wait(Until::Set)),
-        (false, true) if field("bitmap") == 1 => (WAIT_BITS, wait(Until::AnyOf(value))),
-        (false, true) => (WAIT_VALUE, wait(Until::Equal(value))),
-    };
-    let no_value = (!form.has_value).then_some(("cnt_value", 0));
-    let no_timeout = (!form.has_timeout).then_some(("timeout", 0));
-    for (name, supported) in form.fields.iter().copied().chain(no_value).chain(no_timeout) {
-        let value = field(name);
-        if value != supported {
-            return Err(DecodeError::Unsupported { name, byte: find(NOTIFY, name).byte, value, supported });
-        }
-    }
-    Ok(action)
-}
-
-fn find(specs: &'static [Spec], name: &str) -> &'static Spec {
-    specs.iter().find(|spec| spec.name == name).expect("a field of the table")
-}
-
-pub(super) fn value_of(sqe: &[u8; SQE_LEN], specs: &'static [Spec], name: &str) -> u64 {
-    extract(sqe, find(specs, name))
-}
-
-/// The bits of a descriptor that its table leaves no choice about, and what they are.
-struct Fixed {
-    mask: [u64; SQE_LEN / 8],
-    bits: [u64; SQE_LEN / 8],
-}
-
-impl Fixed {
-    const fn of(tables: &[&[Spec]]) -> Self {
-        let mut fixed = Self { mask: [0; SQE_LEN / 8], bits: [0; SQE_LEN / 8] };
-        let mut table = 0;
-        while table < tables.len() {
-            let mut index = 0;
-            while index < tables[table].len() {
-                let spec = &tables[table][index];
-                let shift = (spec.byte % 8) as u32 * 8 + spec.bit;
-                let mask = (u64::MAX >> (64 - spec.width)) << shift;
-                match spec.rule {
-                    Any => {}
-                    Reserved => fixed.mask[spec.byte / 8] |= mask,
-                    Only(value) => {
-                        fixed.mask[spec.byte / 8] |= mask;
-                        fixed.bits[spec.byte / 8] |= value << shift;
-                    }
-                }
-                index += 1;
-            }
-            table += 1;
-        }
-        fixed
-    }
-
-    fn matches(&self, sqe: &[u8; SQE_LEN]) -> bool {
-        let wrong = |index: usize| (word64(sqe, 8 * index) & self.mask[index]) ^ self.bits[index];
-        (0..SQE_LEN / 8).fold(0, |all, index| all | wrong(index)) == 0
-    }
-}
-
-const SDMA_FIXED: Fixed = Fixed::of(&[HEADER, SDMA]);
-
-/// The fields whose rules must be looked at: none of a copy in which every fixed bit is right, which eight compares tell.
-fn to_check(sqe: &[u8; SQE_LEN], body: &'static [Spec]) -> impl Iterator<Item = &'static Spec> {
-    let right = sqe[0] & 0x3f == TYPE_SDMA && SDMA_FIXED.matches(sqe);
-    let tables: [&[Spec]; 2] = if right { [&[], &[]] } else { [HEADER, body] };
-    tables.into_iter().flatten()
-}
-
-fn body(sqe: &[u8; SQE_LEN]) -> Result<&'static [Spec], DecodeError> {
+fn layout(sqe: &[u8; SQE_LEN]) -> Result<&'static Layout, DecodeError> {
     match sqe[0] & 0x3f {
-        TYPE_SDMA => Ok(SDMA),
-        TYPE_NOTIFY_RECORD | TYPE_NOTIFY_WAIT => Ok(NOTIFY),
-        TYPE_WRITE_VALUE => Ok(WRITE_VALUE),
+        TYPE_SDMA => Ok(&SDMA_LAYOUT),
+        TYPE_NOTIFY_RECORD | TYPE_NOTIFY_WAIT => Ok(&notify::LAYOUT),
+        TYPE_WRITE_VALUE => Ok(&WRITE_LAYOUT),
         value => Err(DecodeError::UnknownType { value }),
     }
 }
 
-/// Value of a field, which never crosses an aligned 64-bit word.
-fn extract(sqe: &[u8; SQE_LEN], spec: &Spec) -> u64 {
-    let shift = (spec.byte % 8) as u32 * 8 + spec.bit;
-    let mask = u64::MAX >> (64 - spec.width);
-    (word64(sqe, spec.byte / 8 * 8) >> shift) & mask
-}
-
-pub(super) fn word64(sqe: &[u8; SQE_LEN], byte: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&sqe[byte..byte + 8]);
-    u64::from_le_bytes(word)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::notify::NOTIFY;
     use super::*;
 
     /// Golden descriptor: task 0x10005, 1 MiB from 0x12c1_8000_0000 to 0x12c0_c000_0000.

@@ -3,10 +3,9 @@
 //! Source: docs/spec.md, "Ascend910 descriptors". As for Ascend950, the builders in `hcomm_aicpu::spec` are not used here.
 #![forbid(unsafe_code)]
 
-use super::decode::Rule::{self, Any, Only, Reserved};
-use super::decode::{
-    Action, DecodeError, Effect, Field, SQE_LEN, Spec, Task, Until, check, list, spec, value_of, word64,
-};
+use super::decode::layout::Rule::{self, Any, Only, Reserved};
+use super::decode::layout::{Layout, Spec, extract, find, spec, word64};
+use super::decode::{Action, DecodeError, Effect, Field, SQE_LEN, Task, Until};
 
 /// Bytes 0..8, with what the type has in three of their fields.
 const fn header(pre_p: u64, block_dim: u64, task_id: Rule) -> [Spec; 11] {
@@ -82,6 +81,29 @@ const fn notify(kernel_credit: u64, timeout: Rule) -> [Spec; 13] {
 const RECORD: &[Spec] = &notify(254, Only(0));
 const WAIT: &[Spec] = &notify(255, Any);
 
+/// Bytes 8..64 of type 8, in the one form that the AI CPU queues: a record of another chip's notify.
+const WRITE_VALUE: &[Spec] = &[
+    spec("res1", 8, 0, 32, Reserved),
+    spec("res2", 12, 0, 16, Reserved),
+    spec("kernel_credit", 14, 0, 8, Only(254)),
+    spec("res3", 15, 0, 8, Reserved),
+    spec("addr_low", 16, 0, 32, Any),
+    spec("addr_high", 20, 0, 17, Any),
+    spec("res4", 22, 1, 3, Reserved),
+    spec("awsize", 22, 4, 3, Only(2)),
+    spec("snoop", 22, 7, 1, Only(0)),
+    spec("awcache", 23, 0, 4, Only(0)),
+    spec("awprot", 23, 4, 3, Only(0)),
+    spec("va", 23, 7, 1, Only(0)),
+    spec("res5", 24, 0, 32, Reserved),
+    spec("sub_type", 28, 0, 32, Only(3)),
+    spec("value0", 32, 0, 32, Only(1)),
+    spec("value1", 36, 0, 32, Only(0)),
+    spec("value2_3", 40, 0, 64, Only(0)),
+    spec("value4_5", 48, 0, 64, Only(0)),
+    spec("value6_7", 56, 0, 64, Only(0)),
+];
+
 /// Bytes 8..64 of type 3.
 const FLIP: &[Spec] = &[
     spec("res1", 8, 0, 32, Reserved),
@@ -98,9 +120,22 @@ const FLIP: &[Spec] = &[
     spec("res10", 56, 0, 64, Reserved),
 ];
 
+static SDMA_LAYOUT: Layout = Layout::new(HEADER, SDMA);
+static RECORD_LAYOUT: Layout = Layout::new(HEADER, RECORD);
+static WAIT_LAYOUT: Layout = Layout::new(HEADER, WAIT);
+static WRITE_VALUE_LAYOUT: Layout = Layout::new(HEADER, WRITE_VALUE);
+static FLIP_LAYOUT: Layout = Layout::new(FLIP_HEADER, FLIP);
+
+const LENGTH: &Spec = find(SDMA, "length");
+const NOTIFY_ID: &Spec = find(RECORD, "notify_id");
+const TIMEOUT: &Spec = find(WAIT, "timeout");
+const ADDR_LOW: &Spec = find(WRITE_VALUE, "addr_low");
+const ADDR_HIGH: &Spec = find(WRITE_VALUE, "addr_high");
+
 const TYPE_PLACE_HOLDER: u8 = 3;
 const TYPE_NOTIFY_RECORD: u8 = 6;
 const TYPE_NOTIFY_WAIT: u8 = 7;
+const TYPE_WRITE_VALUE: u8 = 8;
 const TYPE_SDMA: u8 = 11;
 
 /// Type codes of the elements that the engine reduces; below them come operators 1 to 3.
@@ -111,7 +146,7 @@ const REDUCE_TYPES: [u8; 6] = [0x00, 0x10, 0x20, 0x60, 0x70, 0x80];
 /// # Errors
 /// [`DecodeError::UnknownType`]: there is no table for the type.
 pub fn fields(sqe: &[u8; SQE_LEN]) -> Result<Vec<Field>, DecodeError> {
-    tables(sqe).map(|tables| list(sqe, tables))
+    layout(sqe).map(|layout| layout.list(sqe))
 }
 
 /// The task of a descriptor. Its id is the 16-bit one of its stream.
@@ -119,21 +154,20 @@ pub fn fields(sqe: &[u8; SQE_LEN]) -> Result<Vec<Field>, DecodeError> {
 /// # Errors
 /// [`DecodeError`]: the first field that is not supported, header first.
 pub fn decode(sqe: &[u8; SQE_LEN]) -> Result<Task, DecodeError> {
-    check(sqe, tables(sqe)?.into_iter().flatten())?;
-    let id = || value_of(sqe, RECORD, "notify_id") as u32;
+    layout(sqe)?.check(sqe)?;
+    let id = || extract(sqe, NOTIFY_ID) as u32;
     let action = match sqe[0] & 0x3f {
         TYPE_PLACE_HOLDER => Action::PlaceHolder,
         TYPE_NOTIFY_RECORD => Action::Record { id: id(), effect: Effect::Set },
-        TYPE_NOTIFY_WAIT => {
-            Action::Wait { id: id(), until: Until::Set, timeout_s: value_of(sqe, WAIT, "timeout") as u32 }
-        }
+        TYPE_NOTIFY_WAIT => Action::Wait { id: id(), until: Until::Set, timeout_s: extract(sqe, TIMEOUT) as u32 },
+        TYPE_WRITE_VALUE => Action::RemoteRecord { addr: extract(sqe, ADDR_LOW) | extract(sqe, ADDR_HIGH) << 32 },
         _ => {
             let opcode = sqe[16];
             let reduces = REDUCE_TYPES.contains(&(opcode & 0xf0)) && (1..=3).contains(&(opcode & 0xf));
             if opcode != 0 && !reduces {
                 return Err(DecodeError::Opcode { value: opcode });
             }
-            let len = value_of(sqe, SDMA, "length") as u32;
+            let len = extract(sqe, LENGTH) as u32;
             Action::Sdma { src: word64(sqe, 32), dst: word64(sqe, 40), len, opcode }
         }
     };
@@ -145,13 +179,13 @@ pub fn task_id(sqe: &[u8; SQE_LEN]) -> u32 {
     u32::from(u16::from_le_bytes([sqe[6], sqe[7]]))
 }
 
-/// Header and body of the descriptor's type.
-fn tables(sqe: &[u8; SQE_LEN]) -> Result<[&'static [Spec]; 2], DecodeError> {
+fn layout(sqe: &[u8; SQE_LEN]) -> Result<&'static Layout, DecodeError> {
     match sqe[0] & 0x3f {
-        TYPE_SDMA => Ok([HEADER, SDMA]),
-        TYPE_NOTIFY_RECORD => Ok([HEADER, RECORD]),
-        TYPE_NOTIFY_WAIT => Ok([HEADER, WAIT]),
-        TYPE_PLACE_HOLDER => Ok([FLIP_HEADER, FLIP]),
+        TYPE_SDMA => Ok(&SDMA_LAYOUT),
+        TYPE_NOTIFY_RECORD => Ok(&RECORD_LAYOUT),
+        TYPE_NOTIFY_WAIT => Ok(&WAIT_LAYOUT),
+        TYPE_WRITE_VALUE => Ok(&WRITE_VALUE_LAYOUT),
+        TYPE_PLACE_HOLDER => Ok(&FLIP_LAYOUT),
         value => Err(DecodeError::UnknownType { value }),
     }
 }
@@ -167,6 +201,8 @@ mod tests {
                              00000000000000000000000000000000";
     const NOTIFY_WAIT: &str = "070000000200cb00ff1f00000000ff00470700000000000000000000000000000000000000000000000000000000\
                                000000000000000000000000000000000000";
+    const RECORD_OF_A_PEER: &str = "0800000006002e01000000000000fe00ffffffffffff21000000000003000000010000000000000000000000\
+                                    0000000000000000000000000000000000000000";
     const PLACE_HOLDER: &str = "0304620006000000000000000000fe00ffff00000000000000000000000000000000000000000000000000000000\
                                 000000000000000000000000000000000000";
 
@@ -181,6 +217,8 @@ mod tests {
         assert_eq!(decode(&bytes(SDMA_COPY)), Ok(Task { task_id: 1024, action: sdma }));
         let wait = Action::Wait { id: 8191, until: Until::Set, timeout_s: 1863 };
         assert_eq!(decode(&bytes(NOTIFY_WAIT)), Ok(Task { task_id: 203, action: wait }));
+        let remote = Action::RemoteRecord { addr: 0x1_ffff_ffff_ffff };
+        assert_eq!(decode(&bytes(RECORD_OF_A_PEER)), Ok(Task { task_id: 302, action: remote }));
         assert_eq!(decode(&bytes(PLACE_HOLDER)), Ok(Task { task_id: 0, action: Action::PlaceHolder }));
     }
 
@@ -191,7 +229,7 @@ mod tests {
 
     #[test]
     fn tables_cover_every_bit_once() {
-        for tables in [[HEADER, SDMA], [HEADER, RECORD], [HEADER, WAIT], [FLIP_HEADER, FLIP]] {
+        for tables in [[HEADER, SDMA], [HEADER, RECORD], [HEADER, WAIT], [HEADER, WRITE_VALUE], [FLIP_HEADER, FLIP]] {
             let mut seen = [0u8; SQE_LEN];
             for spec in tables.into_iter().flatten() {
                 for bit in spec.bit..spec.bit + spec.width {
@@ -206,9 +244,9 @@ mod tests {
 
     #[test]
     fn every_bit_that_must_not_change_is_refused() {
-        for hex in [SDMA_COPY, NOTIFY_WAIT, PLACE_HOLDER] {
+        for hex in [SDMA_COPY, NOTIFY_WAIT, RECORD_OF_A_PEER, PLACE_HOLDER] {
             let sqe = bytes(hex);
-            for spec in tables(&sqe).unwrap().into_iter().flatten().filter(|spec| !matches!(spec.rule, Any)) {
+            for spec in layout(&sqe).unwrap().specs().filter(|spec| !matches!(spec.rule, Any)) {
                 // Under Miri each bit takes a while.
                 for bit in (spec.bit..spec.bit + spec.width).step_by(if cfg!(miri) { 16 } else { 1 }) {
                     let mut changed = sqe;

@@ -121,6 +121,12 @@ pub enum TaskError {
     /// A notify of nobody.
     #[error(transparent)]
     NoSuchNotify(#[from] NoSuchNotify),
+    /// A notify of another chip.
+    #[error("notify at physical address {addr:#x} is another chip's, and a simulated device has one")]
+    NoOtherChip {
+        /// Its register.
+        addr: u64,
+    },
     /// A wait came to its limit.
     #[error("{notify} was not recorded within {timeout_s} s")]
     WaitTimeout {

@@ -139,6 +139,11 @@ struct Rig {
 impl Rig {
     /// A device with one queue (sq 1, stream 7), two buffers of a page, and one stream (number 9).
     fn new(depth: u32, polled: bool) -> Self {
+        Self::of(Soc::Ascend950, depth, polled)
+    }
+
+    /// As [`new`](Self::new), of another SoC.
+    fn of(soc: Soc, depth: u32, polled: bool) -> Self {
         let memory = Arc::new(VecMemory {
             hbm: Mutex::new(vec![0; HBM as usize]),
             doorbells: (0..QUEUES).map(|_| AtomicU64::new(0)).collect(),
@@ -150,7 +155,7 @@ impl Rig {
         let dst = alloc.allocate(PAGE, Kind::User).unwrap();
         let shared = Arc::new(Shared {
             memory,
-            soc: Soc::Ascend950,
+            soc,
             alloc: Mutex::new(alloc),
             inbox: Arc::new(Inbox::default()),
             queues: QueueTable::new(QUEUES),
@@ -542,4 +547,22 @@ fn value_is_written_to_memory_of_the_user_alone() {
     rig.settle();
     assert_eq!(rig.shared.memory.read(rig.dst, 12), [0, 0, 0, 0, 4, 3, 2, 1, 0, 0, 0, 0]);
     assert!(rig.failed().contains("in slot 1: translation fault: dst of 4 bytes:"), "{}", rig.failed());
+}
+
+#[test]
+fn notify_of_another_chip_fails_its_task() {
+    let mut rig = Rig::of(Soc::Ascend910B, 8, false);
+    let mut sqe = [0; 64];
+    (sqe[0], sqe[6], sqe[14], sqe[28], sqe[32]) = (8, 44, 254, 3, 1);
+    // Its address would be good if it were a virtual one.
+    sqe[16..24].copy_from_slice(&(rig.dst | 0x0020_0000 << 32).to_le_bytes());
+    rig.put_sqe(0, sqe);
+    rig.shared.ring(1, 1, ORIGIN).unwrap();
+    rig.settle();
+    let addr = rig.dst;
+    let text = format!(
+        "stream 7, sq 1, task 0x2c in slot 0: notify at physical address {addr:#x} is another chip's, and a simulated \
+         device has one"
+    );
+    assert_eq!(rig.failed(), text);
 }

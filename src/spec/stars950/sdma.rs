@@ -4,7 +4,7 @@ use bitfield_struct::bitfield;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
 use super::{CREDIT_DEFAULT, Credit, SqeHeader, SqeType};
-use crate::spec::data_type::{DataType, ReduceOp, sdma_opcode};
+use crate::spec::data_type::{DataType, ReduceOp, SdmaReduce};
 use crate::spec::{DeviceAddr, SQE_SIZE, Sqe};
 
 /// Word 4 of an SDMA descriptor.
@@ -81,10 +81,10 @@ impl Sdma {
 
     /// Makes it a reduce: `dst = op(dst, src)` element by element. `None` where the engine does not compute the pair.
     pub fn reduce(self, op: ReduceOp, data_type: DataType) -> Option<Self> {
-        Some(self.with_opcode(sdma_opcode(op, data_type)?))
+        Some(self.with_opcode(SdmaReduce::new(op, data_type)?.opcode))
     }
 
-    /// Sets the opcode byte as [`sdma_opcode`] gives it; 0 is the copy.
+    /// Sets the opcode byte as [`SdmaReduce`] gives it; 0 is the copy.
     pub const fn with_opcode(self, opcode: u8) -> Self {
         Self { opcode, ..self }
     }
