@@ -381,6 +381,50 @@ fn case_39_limit_of_a_wait_by_a_stream_is_in_seconds() {
 }
 
 #[test]
+fn threads_of_the_host_copy_reduce_and_notify_on_a2_and_a3() {
+    let folder = folder("host_threads");
+    for dialect in ["c11", "c++17"] {
+        let program = program(&folder, "host_threads.c", dialect);
+        for product in PRODUCTS[1..].iter().filter(|product| product.soc.is_some()) {
+            let text = run(limited(&program, MINUTE).env("HCOMM_SIM_PRODUCT", product.key));
+            assert_eq!(text, "threads of the host work\n", "{} {dialect}", product.key);
+        }
+    }
+}
+
+/// What program `thread_counts` checks of `counts`, on one product of each SoC that it holds for.
+fn count_threads(counts: &str, products: &[&str]) {
+    let folder = folder(&format!("thread_counts_{counts}"));
+    for dialect in ["c11", "c++17"] {
+        let program = program(&folder, "thread_counts.c", dialect);
+        for product in products {
+            let text = run(limited(&program, MINUTE).arg(counts).env("HCOMM_SIM_PRODUCT", product));
+            assert_eq!(text, format!("{counts} counted\n"), "{product} {dialect}");
+        }
+    }
+}
+
+#[test]
+fn case_52_threads_0_1_1000_and_1001() {
+    count_threads("threads", &["atlas-350", "atlas-a3-training", "atlas-800t-a2"]);
+}
+
+#[test]
+fn case_52_notifies_0_64_65535_and_65536() {
+    count_threads("notifies", &["atlas-350"]);
+}
+
+#[test]
+fn case_52_notifies_0_64_65535_and_65536_with_a_stream() {
+    count_threads("with-stream", &["atlas-350"]);
+}
+
+#[test]
+fn case_52_notifies_of_a2_and_a3_end_at_their_descriptors_field() {
+    count_threads("13-bits", &["atlas-a3-inference", "atlas-200t-a2-box16"]);
+}
+
+#[test]
 fn first_error_of_a_device_is_kept() {
     let (folder, description) = kernels("first_error");
     let program = program(&folder, "first_error.c", "c11");
@@ -421,6 +465,8 @@ fn valgrind_finds_nothing() {
     for which in ["in_step", "returned_is_not_done", "stale_thread", "destroyed_with_work"] {
         run(valgrind().arg(&control).arg(&description).arg(which));
     }
+    run(valgrind().arg(program(&folder, "host_threads.c", "c11")).env("HCOMM_SIM_PRODUCT", "atlas-800t-a2"));
+    run(valgrind().arg(program(&folder, "thread_counts.c", "c11")).arg("with-stream"));
 }
 
 /// Names of a list in `docs/`.

@@ -9,15 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::alloc::AccessError;
 use super::decode::{Effect, Until};
-use super::error::{DeviceError, TaskError};
+use super::error::{DeviceError, HostTransferError, TaskError};
 use super::execute::deadline;
 use super::memory::Memory;
 use super::order::{Before, QueueLife};
 use super::queue::{HwQueue, Registers};
 use super::scheduler::Scheduler;
-use super::stream::{HostCopy, KernelLaunch, Op, StreamId, StreamShared};
+use super::stream::{HostTransfer, KernelLaunch, Op, StreamId, StreamShared};
 use super::trace::{Origin, What, Who};
 use crate::backend::{CpuFault, Returned};
 
@@ -183,14 +182,13 @@ impl<M: Memory> Scheduler<M> {
                 self.free_args(launch);
                 None
             }
-            Op::NotifyRecord { .. } | Op::NotifyWait { .. } | Op::HostCopy(_) if stream.failed => None,
-            Op::HostCopy(copy) => match self.host_copy(copy) {
+            Op::NotifyRecord { .. } | Op::NotifyWait { .. } | Op::HostTransfer(_) if stream.failed => None,
+            Op::HostTransfer(transfer) => match self.host_transfer(transfer) {
                 Ok(()) => None,
                 Err(error) => {
                     // It ends with everything else that is on the device.
                     self.not_yet(id, op);
-                    let HostCopy { dst, src, len } = copy;
-                    self.fail(DeviceError::HostCopy { stream_id: id, dst, src, len, error });
+                    self.fail(DeviceError::HostTransfer { stream_id: id, transfer, error });
                     return true;
                 }
             },
@@ -228,13 +226,25 @@ impl<M: Memory> Scheduler<M> {
         true
     }
 
-    /// Carries out a copy of the host.
-    fn host_copy(&self, copy: HostCopy) -> Result<(), AccessError> {
-        let HostCopy { dst, src, len } = copy;
+    /// Carries out a copy or reduce of the host.
+    fn host_transfer(&self, transfer: HostTransfer) -> Result<(), HostTransferError> {
+        let HostTransfer { dst, src, len, reduce } = transfer;
         let alloc = self.shared.lock_alloc();
         alloc.check_user(src, len).and_then(|()| alloc.check_user(dst, len))?;
         drop(alloc);
-        self.shared.memory.copy(dst, src, len).expect("what is allocated is in hbm");
+        if src != dst && src.abs_diff(dst) < len {
+            if !self.conduct.overlap_is_warning {
+                return Err(HostTransferError::Overlap);
+            }
+            self.shared.counters.overlaps.fetch_add(1, Ordering::Relaxed);
+            log::warn!("{transfer}: {}", HostTransferError::Overlap);
+        }
+        let memory = &self.shared.memory;
+        match reduce {
+            None => memory.copy(dst, src, len),
+            Some(reduce) => memory.reduce(dst, src, len, reduce),
+        }
+        .expect("what is allocated is in hbm");
         self.shared.counters.tasks.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::baton::Baton;
 use super::error::DeviceError;
+use super::reduce::Reduce;
 use crate::backend::KernelEntry;
 
 /// Number of a stream, unique in its device.
@@ -31,19 +32,29 @@ pub enum Op {
     },
     /// The host waits for everything before.
     Synchronize,
-    /// Copies device memory, as the host has queued it (CPU_TS).
-    HostCopy(HostCopy),
+    /// Copies or reduces device memory, as the host has queued it (CPU_TS).
+    HostTransfer(HostTransfer),
 }
 
-/// A copy that the host has queued.
+/// A copy or reduce that the host has queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostCopy {
+pub struct HostTransfer {
     /// First byte written.
     pub dst: u64,
     /// First byte read.
     pub src: u64,
     /// Bytes.
     pub len: u64,
+    /// `None`: a copy.
+    pub reduce: Option<Reduce>,
+}
+
+impl std::fmt::Display for HostTransfer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { dst, src, len, reduce } = self;
+        let kind = if reduce.is_some() { "reduce" } else { "copy" };
+        write!(f, "{kind} of {len} bytes from {src:#x} to {dst:#x}")
+    }
 }
 
 /// A kernel and what it is started with.
