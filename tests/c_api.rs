@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use host_stub::product::PRODUCTS;
@@ -93,6 +94,7 @@ fn kernels(test: &str) -> (PathBuf, PathBuf) {
     let folder = folder(test);
     kernel(&folder, "copy_kernel.c", "c11", "libcopy_kernel.so");
     kernel(&folder, "copy_kernel.c", "c++17", "libcopy_kernel_as_cxx.so");
+    kernel(&folder, "control_kernel.c", "c11", "libcontrol_kernel.so");
     kernel(&folder, "cxx_kernel.cpp", "c++17", "libcxx_kernel.so");
     kernel(&folder, "std_kernel.cpp", "c++17", "libstd_kernel.so");
     let description = folder.join("good.json");
@@ -102,6 +104,12 @@ fn kernels(test: &str) -> (PathBuf, PathBuf) {
         operator("CopyLen", "libcopy_kernel.so", "copy_len"),
         operator("CopyCxx", "libcxx_kernel.so", "copy_cxx"),
         operator("CopyStd", "libstd_kernel.so", "copy_std"),
+        operator("WriteTwice", "libcontrol_kernel.so", "write_twice"),
+        operator("ByNotifies", "libcontrol_kernel.so", "by_notifies"),
+        operator("NoEnd", "libcontrol_kernel.so", "no_end"),
+        operator("FailsLate", "libcontrol_kernel.so", "fails_late"),
+        operator("OpenBatch", "libcontrol_kernel.so", "open_batch"),
+        operator("NeverReturns", "libcontrol_kernel.so", "never_returns"),
         operator("Fail", "libcopy_kernel.so", "fail"),
         operator("NoSuchFunction", "libcopy_kernel.so", "no_such_function"),
     ];
@@ -284,6 +292,95 @@ fn every_misuse_is_answered() {
     }
 }
 
+/// Runs one part of `control.c` on both CPUs of an Atlas 350.
+fn control(which: &str) {
+    control_on("atlas-350", which);
+}
+
+fn control_on(product: &str, which: &str) {
+    static PROGRAM: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
+    let (program, description) = PROGRAM.get_or_init(|| {
+        let (folder, description) = kernels("control");
+        (program(&folder, "control.c", "gnu11"), description)
+    });
+    let part = || {
+        let mut command = limited(program, MINUTE);
+        command.arg(description).arg(which).env("HCOMM_SIM_PRODUCT", product);
+        command
+    };
+    let expected = format!("{which}\n");
+    assert_eq!(run(&mut part()), expected, "{product}");
+    assert_eq!(run(on_qemu(&mut part())), expected, "{product} in qemu");
+}
+
+#[test]
+fn case_42_control_pair_and_notifies_of_threads_give_the_right_bytes_in_c() {
+    control("in_step");
+}
+
+#[test]
+fn control_pair_works_on_every_supported_product() {
+    for product in PRODUCTS.iter().filter(|product| product.soc.is_some()) {
+        control_on(product.key, "in_step");
+        control_on(product.key, "by_notifies");
+    }
+}
+
+#[test]
+fn case_37_end_that_no_kernel_records_is_a_deadlock_in_c() {
+    control("end_that_never_comes");
+}
+
+#[test]
+fn kernel_in_c_that_records_no_end_is_not_green() {
+    control("forgotten_end");
+}
+
+#[test]
+fn case_43_calls_have_returned_and_the_work_is_not_done() {
+    control("returned_is_not_done");
+}
+
+#[test]
+fn case_38_start_that_is_recorded_twice_does_not_start_the_next_operation() {
+    control("start_recorded_twice");
+}
+
+#[test]
+fn case_36_open_batch_of_a_kernel_in_c_is_reported() {
+    control("open_batch");
+}
+
+#[test]
+fn failed_kernel_is_507018_and_leaves_its_stream_free() {
+    control("failed_kernel");
+}
+
+#[test]
+fn overrun_kernel_is_507017_and_leaves_its_stream_free() {
+    control("overrun_kernel");
+}
+
+#[test]
+fn case_49_kept_thread_of_a_stream_that_is_gone_is_refused() {
+    control("stale_thread");
+}
+
+#[test]
+fn case_53_two_communicators_alternate_in_c() {
+    control("two_communicators");
+}
+
+#[test]
+fn case_54_communicator_with_work_outstanding_can_be_destroyed() {
+    control("destroyed_with_work");
+}
+
+#[test]
+fn case_39_limit_of_a_wait_by_a_stream_is_in_seconds() {
+    control("limit_of_a_wait");
+}
+
 #[test]
 fn threads_of_the_host_copy_reduce_and_notify_on_a2_and_a3() {
     let folder = folder("host_threads");
@@ -365,6 +462,10 @@ fn valgrind_finds_nothing() {
     run(valgrind().arg(program(&folder, "example2.c", "c11")).arg(&description).arg("CopyStd"));
     run(valgrind().arg(program(&folder, "misuse.c", "c11")).arg(&folder));
     run(valgrind().arg(program(&folder, "first_error.c", "c11")).arg(&description));
+    let control = program(&folder, "control.c", "gnu11");
+    for which in ["in_step", "returned_is_not_done", "stale_thread", "destroyed_with_work"] {
+        run(valgrind().arg(&control).arg(&description).arg(which));
+    }
     run(valgrind().arg(program(&folder, "host_threads.c", "c11")).env("HCOMM_SIM_PRODUCT", "atlas-800t-a2"));
     run(valgrind().arg(program(&folder, "thread_counts.c", "c11")).arg("with-stream"));
 }

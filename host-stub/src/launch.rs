@@ -162,8 +162,8 @@ impl Stream {
         Ok(stats)
     }
 
-    /// As [`launch_and_drain`](Self::launch_and_drain), with parameters as bytes and a limit of the launch's own; `None`: the
-    /// device's. What the C API launches with: it has no control pair yet.
+    /// As [`launch_bytes`](Self::launch_bytes), with a limit of the launch's own; `None`: the device's. What the C API launches
+    /// with: its programs do the control pair themselves.
     ///
     /// # Errors
     /// As [`launch`](Self::launch).
@@ -173,7 +173,7 @@ impl Stream {
         params: &[u8],
         timeout: Option<Duration>,
     ) -> Result<Arc<LaunchStats>, Error> {
-        self.submit_launch(kernel, params, true, timeout)
+        self.submit_launch(kernel, params, false, timeout)
     }
 
     fn submit_launch(
@@ -332,6 +332,7 @@ impl Stream {
     /// # Errors
     /// [`Error::Timeout`] too; the work goes on then.
     pub fn synchronize_for(&self, timeout: Duration) -> Result<(), Error> {
+        let _waiting = self.shared.begin_wait();
         if self.shared.submit_look() {
             self.device.0.shared.inbox.send(Command::Submit(self.id(), Op::Synchronize));
         }

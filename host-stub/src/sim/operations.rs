@@ -257,8 +257,7 @@ impl<M: Memory> Scheduler<M> {
     }
 
     fn step_launch(&mut self, id: StreamId, mut running: Running, now: Duration) -> bool {
-        let was_running = running.returned.is_none();
-        if was_running {
+        if running.returned.is_none() {
             match self.cpu.poll(running.core) {
                 Ok(None) if now < running.deadline => {}
                 Ok(None) => {
@@ -276,14 +275,7 @@ impl<M: Memory> Scheduler<M> {
                     let (launch, code) = (running.launch.number, returned.code);
                     running.returned = Some(returned);
                     self.shared.recorder.record(Who::Core(running.core), || What::KernelReturned { launch, code });
-                    self.core_busy[running.core] = false;
-                    // Everything that the kernel rang is visible now: here, or as a command that the next step takes.
-                    if self.cpu.is_polled() {
-                        self.poll_doorbells();
-                        if self.failed() {
-                            return true;
-                        }
-                    }
+                    return self.kernel_returned(id, running);
                 }
                 Err(fault) => {
                     let kernel = running.launch.name.to_string();
@@ -294,8 +286,7 @@ impl<M: Memory> Scheduler<M> {
                 }
             }
         }
-        let returned = running.returned.clone();
-        if let Some(returned) = returned.clone().filter(|_| !was_running)
+        if let Some(returned) = running.returned.clone()
             && self.is_complete(&mut running, &returned)
         {
             self.complete(id, running, &returned);
@@ -304,7 +295,35 @@ impl<M: Memory> Scheduler<M> {
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.running = Some(running);
         }
-        was_running && returned.is_some()
+        false
+    }
+
+    /// Everything that the kernel rang is visible now: here, or as a command that the next step takes.
+    fn kernel_returned(&mut self, id: StreamId, running: Running) -> bool {
+        self.core_busy[running.core] = false;
+        let Some(stream) = self.streams.get_mut(&id) else { return true };
+        // Before the doorbells: one that is wrong ends this launch as well.
+        let running = stream.running.insert(running);
+        if let Some(returned) = running.returned.clone().filter(|_| self.cpu.is_polled()) {
+            let since = running.since;
+            // Before the core takes the next kernel, whose doorbells would look like those of this one.
+            self.poll_doorbells();
+            self.observe_all();
+            let queued = self.queued(since, &returned);
+            if let Some(running) = self.streams.get_mut(&id).and_then(|stream| stream.running.as_mut()) {
+                running.queued = Some(queued);
+            }
+        }
+        true
+    }
+
+    /// Takes the new tails of all active queues.
+    fn observe_all(&mut self) {
+        for index in 0..self.active.len() {
+            if let Err(error) = self.observe(self.active[index]) {
+                return self.bad_doorbell(self.active[index], error);
+            }
+        }
     }
 
     /// Starts a launch on a free core; without one it stays the next operation of its stream.

@@ -115,6 +115,8 @@ struct State {
     looks: u64,
     /// Operations have been submitted that no look has ended after.
     unseen: bool,
+    /// Threads of the host that wait.
+    waiting: u32,
     error: Option<DeviceError>,
 }
 
@@ -124,6 +126,15 @@ pub struct StreamShared {
     baton: Option<Arc<Baton>>,
     state: Mutex<State>,
     changed: Condvar,
+}
+
+/// A thread of the host that waits for a stream, until this is dropped.
+pub struct Waiting<'a>(&'a StreamShared);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.lock().waiting -= 1;
+    }
 }
 
 /// How a wait ended.
@@ -169,6 +180,18 @@ impl StreamShared {
         state.submitted += 1;
         state.looks += 1;
         true
+    }
+
+    /// Counts a thread of the host that is about to wait. Called before its look is submitted, so that who sees the look
+    /// sees the thread.
+    pub fn begin_wait(&self) -> Waiting<'_> {
+        self.lock().waiting += 1;
+        Waiting(self)
+    }
+
+    /// Whether a thread of the host waits. A look may be outstanding although none does any more.
+    pub fn is_waited_for(&self) -> bool {
+        self.lock().waiting != 0
     }
 
     /// Ends `op`, the oldest operation.
