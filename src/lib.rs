@@ -23,6 +23,8 @@
 pub mod abi;
 mod aclrt_notify;
 pub mod batch;
+#[cfg(feature = "c-platform")]
+pub mod c_platform;
 pub mod comm;
 pub mod copy;
 mod device;

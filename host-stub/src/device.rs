@@ -279,7 +279,7 @@ impl Device {
         Ok(Self(Arc::new(Inner {
             shared,
             options,
-            threads: Mutex::new(ThreadTable::new(table)),
+            threads: Mutex::new(ThreadTable::new(table, soc)),
             comms: Mutex::new(CommTable::new(comm_table)),
             scheduler: OnceLock::from(thread),
             image,

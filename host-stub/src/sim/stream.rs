@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::baton::Baton;
 use super::error::DeviceError;
+use super::reduce::Reduce;
 use crate::backend::KernelEntry;
 
 /// Number of a stream, unique in its device.
@@ -31,19 +32,29 @@ pub enum Op {
     },
     /// The host waits for everything before.
     Synchronize,
-    /// Copies device memory, as the host has queued it (CPU_TS).
-    HostCopy(HostCopy),
+    /// Copies or reduces device memory, as the host has queued it (CPU_TS).
+    HostTransfer(HostTransfer),
 }
 
-/// A copy that the host has queued.
+/// A copy or reduce that the host has queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostCopy {
+pub struct HostTransfer {
     /// First byte written.
     pub dst: u64,
     /// First byte read.
     pub src: u64,
     /// Bytes.
     pub len: u64,
+    /// `None`: a copy.
+    pub reduce: Option<Reduce>,
+}
+
+impl std::fmt::Display for HostTransfer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { dst, src, len, reduce } = self;
+        let kind = if reduce.is_some() { "reduce" } else { "copy" };
+        write!(f, "{kind} of {len} bytes from {src:#x} to {dst:#x}")
+    }
 }
 
 /// A kernel and what it is started with.
@@ -104,6 +115,8 @@ struct State {
     looks: u64,
     /// Operations have been submitted that no look has ended after.
     unseen: bool,
+    /// Threads of the host that wait.
+    waiting: u32,
     error: Option<DeviceError>,
 }
 
@@ -113,6 +126,15 @@ pub struct StreamShared {
     baton: Option<Arc<Baton>>,
     state: Mutex<State>,
     changed: Condvar,
+}
+
+/// A thread of the host that waits for a stream, until this is dropped.
+pub struct Waiting<'a>(&'a StreamShared);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.lock().waiting -= 1;
+    }
 }
 
 /// How a wait ended.
@@ -158,6 +180,18 @@ impl StreamShared {
         state.submitted += 1;
         state.looks += 1;
         true
+    }
+
+    /// Counts a thread of the host that is about to wait. Called before its look is submitted, so that who sees the look
+    /// sees the thread.
+    pub fn begin_wait(&self) -> Waiting<'_> {
+        self.lock().waiting += 1;
+        Waiting(self)
+    }
+
+    /// Whether a thread of the host waits. A look may be outstanding although none does any more.
+    pub fn is_waited_for(&self) -> bool {
+        self.lock().waiting != 0
     }
 
     /// Ends `op`, the oldest operation.
