@@ -85,7 +85,7 @@ lib: setup ## build the libraries for C and C++, of the host and of kernels
 install: lib ## install headers and libraries for C and C++ below PREFIX (default /usr/local)
 	scripts/install.sh $(TARGET_DIR)/lib "$(or $(PREFIX),/usr/local)"
 
-KERNELS_OF_TESTS := tests/c/copy_kernel.c tests/c/control_kernel.c tests/c/cxx_kernel.cpp
+KERNELS_OF_TESTS := $(addprefix tests/c/,copy_kernel.c control_kernel.c staged_copy.c cxx_kernel.cpp)
 
 # What the tests of the C API need: the libraries as the other tests compile them, and an image with the kernels of tests/c;
 # if there is a clang, one of its making, too.

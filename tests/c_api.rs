@@ -381,6 +381,112 @@ fn case_39_limit_of_a_wait_by_a_stream_is_in_seconds() {
     control("limit_of_a_wait");
 }
 
+/// A folder with kernel `staged_copy_c`, a description that names the one in Rust too, and the program that launches them.
+fn staged_copy(test: &str) -> (PathBuf, PathBuf, PathBuf) {
+    let folder = folder(test);
+    kernel(&folder, "staged_copy.c", "c11", "libstaged_copy.so");
+    let description = folder.join("staged_copy.json");
+    // What is in the image is found by the function's name alone.
+    let in_rust = operator("InRust", "libstaged_copy.so", "staged_copy");
+    let in_c = operator("StagedCopy", "libstaged_copy.so", "staged_copy_c");
+    std::fs::write(&description, format!("{{{in_c}, {in_rust}}}")).unwrap();
+    let program = program(&folder, "staged_copy_host.c", "c11");
+    (folder, description, program)
+}
+
+/// The image that clang has built, if `make capi` has found one.
+fn image_of_clang() -> Option<PathBuf> {
+    let image = built("kernels.elf").with_file_name("kernels-clang.elf");
+    let is_there = image.exists();
+    if !is_there {
+        eprintln!("NOT TESTED: an image of clang, which `make capi` builds if there is a clang");
+    }
+    is_there.then_some(image)
+}
+
+#[test]
+fn staged_copy_in_c_does_what_the_one_in_rust_does() {
+    let (_, description, program) = staged_copy("staged_copy");
+    let images: Vec<_> = [built("kernels.elf")].into_iter().chain(image_of_clang()).collect();
+    for (len, buffer) in [(0, 64), (1, 1), (7, 1), (64, 128), (1000, 63), (4097, 1000), (1_000_003, 4096), (10, 65536)]
+    {
+        let run_with = |command: &mut Command, kernel: &str| {
+            run(command.arg(&description).args([kernel, &len.to_string(), &buffer.to_string()]))
+        };
+        let native = run_with(&mut limited(&program, MINUTE), "StagedCopy");
+        assert!(native.starts_with(&format!("{len} bytes through {buffer}: equal, ")), "{native}");
+        for image in &images {
+            for kernel in ["StagedCopy", "InRust"] {
+                let found = run_with(on_qemu(&mut limited(&program, MINUTE)).env("HCOMM_IMAGE", image), kernel);
+                assert_eq!(found, native, "{kernel} of {}", image.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn staged_copy_in_c_refuses_a_buffer_of_no_bytes() {
+    let (_, description, program) = staged_copy("staged_copy_refused");
+    let launch = || {
+        let mut command = limited(&program, MINUTE);
+        command.arg(&description).args(["StagedCopy", "1", "0"]);
+        command
+    };
+    for output in [output(&mut launch()), output(on_qemu(&mut launch()))] {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        let (call, message) = text.split_once('\n').unwrap();
+        assert_eq!(call, "aclrtSynchronizeStream(stream): 507018");
+        assert!(message.contains("kernel staged_copy_c returned 1"), "{text}");
+    }
+}
+
+/// docs/writing-a-kernel.md shows parts of these files.
+#[test]
+fn code_in_c_of_the_worked_example_is_that_of_its_files() {
+    let text = std::fs::read_to_string(root().join("docs/writing-a-kernel.md")).unwrap();
+    let files = ["staged_copy.h", "staged_copy.c", "staged_copy_host.c"];
+    let files = files.map(|name| std::fs::read_to_string(source(name)).unwrap());
+    let shown: Vec<_> = text.split("```c\n").skip(1).map(|rest| rest.split_once("```").unwrap().0).collect();
+    assert!(shown.len() >= 3, "{} pieces of C", shown.len());
+    for piece in shown {
+        assert!(files.iter().any(|file| file.contains(piece)), "not in the files:\n{piece}");
+    }
+}
+
+#[test]
+fn compilers_that_make_no_code_for_the_device_are_named() {
+    let with = |variable: &str, compiler: &str, kernel: &str| {
+        let mut command = Command::new(root().join("scripts/kernel_image.sh"));
+        command.env(variable, compiler).arg("/nowhere/x.elf").arg(source(kernel));
+        let output = output(&mut command);
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let missing = with("DEVICE_CC", "no-such-compiler", "copy_kernel.c");
+    assert_eq!(
+        missing,
+        "kernel_image: there is no compiler no-such-compiler; DEVICE_CC names another, such as clang\n"
+    );
+    if cfg!(target_arch = "x86_64") {
+        let wrong = with("DEVICE_CXX", "c++", "cxx_kernel.cpp");
+        assert!(wrong.starts_with("kernel_image: c++ makes code for x86_64"), "{wrong}");
+        assert!(wrong.ends_with(", not for AArch64; DEVICE_CXX names another compiler\n"), "{wrong}");
+    }
+}
+
+#[test]
+fn image_of_clang_runs_kernels_in_c_and_cxx() {
+    let Some(image) = image_of_clang() else { return };
+    let (folder, description) = kernels("clang");
+    let program = program(&folder, "example2.c", "c11");
+    for kernel in ["Copy256", "CopyLen", "CopyCxx"] {
+        let mut command = limited(&program, MINUTE);
+        let text = run(on_qemu(command.arg(&description).arg(kernel)).env("HCOMM_IMAGE", &image));
+        assert_eq!(text, "Ascend950: 0\n\n", "{kernel}");
+    }
+}
+
 #[test]
 fn threads_of_the_host_copy_reduce_and_notify_on_a2_and_a3() {
     let folder = folder("host_threads");
@@ -468,6 +574,8 @@ fn valgrind_finds_nothing() {
     }
     run(valgrind().arg(program(&folder, "host_threads.c", "c11")).env("HCOMM_SIM_PRODUCT", "atlas-800t-a2"));
     run(valgrind().arg(program(&folder, "thread_counts.c", "c11")).arg("with-stream"));
+    let (_, description, program) = staged_copy("valgrind_staged_copy");
+    run(valgrind().arg(program).arg(description).args(["StagedCopy", "1000", "100"]));
 }
 
 /// Names of a list in `docs/`.
