@@ -3,8 +3,8 @@
 use core::ffi::{CStr, c_char, c_void};
 
 use crate::error::Error;
-use crate::fmt::warn;
 use crate::notify::Action;
+use crate::port::refuse;
 use crate::reduce::Elements;
 use crate::short::Short;
 use crate::spec::DeviceAddr;
@@ -277,11 +277,4 @@ fn answer(function: &'static str, result: Result<(), Error>) -> i32 {
         Ok(()) => HCCL_SUCCESS,
         Err(error) => refuse(function, &error),
     }
-}
-
-#[cold]
-#[inline(never)]
-fn refuse(function: &'static str, error: &Error) -> i32 {
-    warn!("{}: {}", function, error);
-    error.code()
 }

@@ -4,7 +4,6 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::batch::Batch;
 use crate::comm::Comms;
-use crate::fmt::warn;
 use crate::queue::QueueSlot;
 use crate::spec::DeviceAddr;
 use crate::spec::soc::Soc;
@@ -200,11 +199,7 @@ impl<'d> Core<'d> {
         self.set_sq_full_timeout_us(SQ_FULL_TIMEOUT_US);
         self.set_notify_wait_timeout_s(NOTIFY_WAIT_TIMEOUT_S);
         self.device.comms.release_all(self);
-        let batch_left_open = self.batch.discard(self.device);
-        if batch_left_open {
-            warn!("the kernel has left its batch open: what it had staged is dropped");
-        }
-        LaunchEnd { batch_left_open }
+        LaunchEnd { batch_left_open: self.batch.discard(self.device) }
     }
 
     #[inline]

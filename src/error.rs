@@ -1,5 +1,7 @@
 //! What a call can answer.
 
+use zerocopy::{FromBytes, Immutable, KnownLayout, TryFromBytes};
+
 use crate::spec::DeviceAddr;
 use crate::spec::code;
 use crate::spec::data_type::{DataType, ReduceOp};
@@ -8,8 +10,8 @@ use crate::spec::soc::Soc;
 use crate::spec::thread::{Engine, ThreadHandle};
 
 /// A ring stayed full for longer than the caller waits. It is as it was before the call but for what `queued_len` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, FromBytes, Immutable, KnownLayout)]
+#[repr(C)]
 #[error(
     "sq {sq_id} full for {timeout_us} us: head {head}, tail {tail}, {wanted} entries wanted, {queued_len} bytes queued"
 )]
@@ -28,9 +30,34 @@ pub struct QueueFull {
     pub timeout_us: u64,
 }
 
+/// What a queue or its descriptor reports, in [`Error::BadQueue`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes, Immutable, KnownLayout)]
+#[repr(u32)]
+pub enum QueueField {
+    /// Entries of the ring.
+    Depth,
+    /// Where the ring is.
+    RingAddress,
+    /// Entry that the device fetches next.
+    Head,
+}
+
+impl QueueField {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Depth => "depth",
+            Self::RingAddress => "ring address",
+            Self::Head => "head",
+        }
+    }
+}
+
 /// Why a call was refused. A refused call has changed nothing, but for what [`QueueFull::queued_len`] says.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+///
+/// The layout is fixed: the image leaves its bytes in shared memory, and the host reads them
+/// ([`Refusal`](crate::spec::mailbox::Refusal)).
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error, TryFromBytes, Immutable, KnownLayout)]
+#[repr(u32)]
 pub enum Error {
     /// Destination is null.
     #[error("dst is null")]
@@ -56,12 +83,12 @@ pub enum Error {
         engine: Engine,
     },
     /// The descriptor of the thread or a register of its queue holds a value that it can't have.
-    #[error("sq {sq_id} reports {what} {value}, limit {limit}")]
+    #[error("sq {sq_id} reports {} {value}, limit {limit}", .field.name())]
     BadQueue {
         /// The queue.
         sq_id: u32,
-        /// Name of the field.
-        what: &'static str,
+        /// The field.
+        field: QueueField,
         /// Its value.
         value: u64,
         /// What it must not exceed, or fall short of.

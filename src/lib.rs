@@ -28,7 +28,6 @@ pub mod copy;
 mod device;
 mod encode;
 mod error;
-mod fmt;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod notify;
@@ -52,5 +51,5 @@ pub mod timeout;
 mod wait;
 
 pub use device::{Core, Device, LaunchEnd, NOTIFY_WAIT_TIMEOUT_S, SQ_FULL_TIMEOUT_US};
-pub use error::{Error, QueueFull};
+pub use error::{Error, QueueField, QueueFull};
 pub use thread::{Peer, Thread};

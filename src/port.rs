@@ -9,6 +9,7 @@ use core::ffi::c_void;
 use embedded_hal::delay::DelayNs;
 
 use crate::device::Core;
+use crate::error::Error;
 use crate::spec::queue::QueueStatus;
 use crate::spec::{DeviceAddr, Sqe};
 
@@ -86,6 +87,9 @@ unsafe extern "C" {
     safe fn hcomm_port_now_us() -> u64;
     /// Waits for at least `ns` nanoseconds. 0: the caller waits for another core of the device.
     safe fn hcomm_port_delay_ns(ns: u32);
+    /// A call is refused with `code`: for the log. `who` (UTF-8, not ended by a zero, readable for good) says by whom,
+    /// `error` (an [`Error`], readable during the call) says why.
+    fn hcomm_port_refused(who: *const u8, who_len: usize, code: i32, error: *const c_void);
 }
 
 impl Port for Platform {
@@ -124,6 +128,16 @@ impl DelayNs for PlatformDelay {
     fn delay_ns(&mut self, ns: u32) {
         hcomm_port_delay_ns(ns);
     }
+}
+
+/// Tells the platform that `who` refuses a call and why, and gives the code.
+#[cold]
+#[inline(never)]
+pub fn refuse(who: &'static str, error: &Error) -> i32 {
+    let code = error.code();
+    // SAFETY: a name of the program and a live error, as the hook may expect.
+    unsafe { hcomm_port_refused(who.as_ptr(), who.len(), code, (&raw const *error).cast()) };
+    code
 }
 
 /// A core waits for another one: a delay of nothing.

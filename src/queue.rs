@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering;
 use crate::batch::BatchId;
 use crate::device::Core;
 use crate::encode::Task;
-use crate::error::Error;
+use crate::error::{Error, QueueField};
 use crate::port::Port;
 use crate::ring::Ring;
 use crate::spec::Sqe;
@@ -126,7 +126,7 @@ impl State {
         let outstanding = ring.distance(self.head, self.tail);
         if head >= ring.depth || ring.distance(head, self.tail) > outstanding {
             let (value, limit) = (head.into(), self.tail.into());
-            return Err(Error::BadQueue { sq_id: ring.queue.sq_id, what: "head", value, limit });
+            return Err(Error::BadQueue { sq_id: ring.queue.sq_id, field: QueueField::Head, value, limit });
         }
         // Pairs with the device's release store of the head: it has read the entries before it, we may write them now.
         fence(Ordering::Acquire);
@@ -181,7 +181,7 @@ impl State {
         let head = port.head(queue);
         if head >= depth {
             let (value, limit) = (head.into(), depth.into());
-            return Err(Error::BadQueue { sq_id: queue.sq_id, what: "head", value, limit });
+            return Err(Error::BadQueue { sq_id: queue.sq_id, field: QueueField::Head, value, limit });
         }
         (self.head, self.rung, self.tail, self.stager) = (head, head, head, BatchId::NONE);
         self.enabled = QueueStatus::ENABLED.with_epoch(status.epoch());
@@ -604,7 +604,7 @@ mod tests {
         rig.submit(2, 1).unwrap();
         for head in [4, 3, u32::MAX] {
             rig.port.head.set(head);
-            let bad = Error::BadQueue { sq_id: 9, what: "head", value: head.into(), limit: 2 };
+            let bad = Error::BadQueue { sq_id: 9, field: QueueField::Head, value: head.into(), limit: 2 };
             assert_eq!(rig.submit(2, 1), Err(bad), "head {head}");
         }
         rig.port.head.set(1);
@@ -614,12 +614,12 @@ mod tests {
     #[test]
     fn case_20_ring_that_cannot_be_is_refused() {
         type Edit = fn(&mut crate::spec::thread::ThreadDescriptor);
-        let edits: [(&str, Edit); 5] = [
-            ("depth", |thread| thread.depth = 0),
-            ("depth", |thread| thread.depth = 1),
-            ("ring address", |thread| thread.sq_base = DeviceAddr(0)),
-            ("ring address", |thread| thread.sq_base.0 += 8),
-            ("ring address", |thread| thread.sq_base = DeviceAddr(u64::MAX - 63)),
+        let edits: [(QueueField, Edit); 5] = [
+            (QueueField::Depth, |thread| thread.depth = 0),
+            (QueueField::Depth, |thread| thread.depth = 1),
+            (QueueField::RingAddress, |thread| thread.sq_base = DeviceAddr(0)),
+            (QueueField::RingAddress, |thread| thread.sq_base.0 += 8),
+            (QueueField::RingAddress, |thread| thread.sq_base = DeviceAddr(u64::MAX - 63)),
         ];
         for (field, edit) in edits {
             let mut port = TestPort::new(4);
@@ -627,7 +627,10 @@ mod tests {
             port.edit_descriptor(edit);
             let thread = port.thread(&device);
             let result = submit(&port, &Core::new(&device), &thread, Bytes::new(1));
-            assert!(matches!(result, Err(Error::BadQueue { what, .. }) if what == field), "{field}: {result:?}");
+            assert!(
+                matches!(result, Err(Error::BadQueue { field: found, .. }) if found == field),
+                "{field:?}: {result:?}"
+            );
             assert_eq!(port.slots(), [STALE; 4]);
         }
     }

@@ -1,6 +1,6 @@
 //! Where the entries of a submission queue are, and how they follow each other.
 
-use crate::error::Error;
+use crate::error::{Error, QueueField};
 use crate::port::QueueId;
 use crate::spec::queue::MIN_DEPTH;
 use crate::spec::{DeviceAddr, SQE_SIZE};
@@ -25,13 +25,13 @@ impl Ring {
     /// [`Error::BadQueue`] for a depth below [`MIN_DEPTH`], a base that is null or not aligned to an entry, or a ring
     /// that runs past the end of the address space.
     pub(crate) fn new(base: DeviceAddr, depth: u32, queue: QueueId, stream_id: u32) -> Result<Self, Error> {
-        let bad = |what, value, limit| Err(Error::BadQueue { sq_id: queue.sq_id, what, value, limit });
+        let bad = |field, value, limit| Err(Error::BadQueue { sq_id: queue.sq_id, field, value, limit });
         let entry = SQE_SIZE as u64;
         if depth < MIN_DEPTH {
-            return bad("depth", depth.into(), MIN_DEPTH.into());
+            return bad(QueueField::Depth, depth.into(), MIN_DEPTH.into());
         }
         if base.is_null() || !base.0.is_multiple_of(entry) || base.0.checked_add(u64::from(depth) * entry).is_none() {
-            return bad("ring address", base.0, entry);
+            return bad(QueueField::RingAddress, base.0, entry);
         }
         Ok(Self { base, depth, queue, stream_id: stream_id as u16 })
     }

@@ -163,3 +163,6 @@ extern "C" fn hcomm_port_now_us() -> u64 {
 extern "C" fn hcomm_port_delay_ns(ns: u32) {
     NOW_US.set(NOW_US.get() + u64::from(ns / 1000));
 }
+
+#[unsafe(no_mangle)]
+extern "C" fn hcomm_port_refused(_who: *const u8, _who_len: usize, _code: i32, _error: *const c_void) {}

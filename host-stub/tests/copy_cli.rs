@@ -187,3 +187,13 @@ fn case_68_log_of_the_image_is_shown() {
     assert!(log.contains("device: INFO  image ready, hbm 0x12c000000000, 0x400000000 bytes\n"), "{log}");
     assert!(log.contains("device: DEBUG launch 1: entry 0x"), "{log}");
 }
+
+/// Why a call was refused is told in the same words on both CPUs, by the entry point or by the kernel that passes it on.
+#[test]
+fn refusals_are_shown() {
+    for cpu in ["native", "qemu"] {
+        let output = host_stub(["run", "--cpu", cpu, "--fault", "doorbell"]);
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(log.contains("device: WARN  kernel local_copy: sq 0 refuses the doorbell\n"), "{cpu}: {log}");
+    }
+}

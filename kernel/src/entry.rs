@@ -4,6 +4,7 @@ use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
 
 use hcomm_aicpu::Error;
+use hcomm_aicpu::port::refuse;
 use hcomm_aicpu::spec::code::HCCL_SUCCESS;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsError, ParamsHeader, check};
 
@@ -94,7 +95,7 @@ macro_rules! kernel {
             #[unsafe(export_name = stringify!($name))]
             extern "C-unwind" fn entry(args: *const ::core::ffi::c_void) -> u32 {
                 // SAFETY: who launches a kernel owes null or parameters; `run_kernel` checks whose.
-                unsafe { $crate::run_kernel(stringify!($name), args, $name) }
+                unsafe { $crate::run_kernel(concat!("kernel ", stringify!($name)), args, $name) }
             }
 
             // Nothing refers to the entry: the linker gathers those of the whole program in one section.
@@ -138,7 +139,7 @@ pub unsafe fn run_kernel<P: KernelParams, A: Answer>(
     let result = unsafe { read_params::<P>(args) }.map_err(Error::from).and_then(|params| run(&params).code());
     match result {
         Ok(code) => code as u32,
-        Err(error) => refuse(name, &error),
+        Err(error) => refuse(name, &error) as u32,
     }
 }
 
@@ -171,17 +172,4 @@ unsafe fn read_params<P: KernelParams>(args: *const c_void) -> Result<P, ParamsE
 unsafe fn copy_bytes(from: *const c_void, to: *mut u8, len: usize) {
     // SAFETY: passed on; the one is the host's, the other a variable of the caller.
     unsafe { from.cast::<u8>().copy_to_nonoverlapping(to, len) };
-}
-
-/// Logs what a kernel answers, and gives the code.
-#[cold]
-#[inline(never)]
-fn refuse(name: &'static str, error: &Error) -> u32 {
-    #[cfg(feature = "image")]
-    defmt::warn!("kernel {=str}: {}", name, error);
-    #[cfg(all(feature = "log", not(feature = "image")))]
-    log::warn!("kernel {name}: {error}");
-    #[cfg(not(any(feature = "image", feature = "log")))]
-    let _ = name;
-    error.code() as u32
 }

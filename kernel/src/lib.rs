@@ -39,6 +39,6 @@ pub use copy_list::{CopyListParams, ListedCopy, copy_list};
 pub use entry::{Answer, KernelEntry, KernelFn, kernels, run_kernel};
 pub use local_copy::{LocalCopyParams, local_copy};
 pub use local_reduce::{LOCAL_REDUCE_NOTIFIES, LOCAL_REDUCE_THREADS, LocalReduceParams, local_reduce};
-pub use misbehave::{MisbehaveParams, Misbehaviour, UNMAPPED, misbehave};
+pub use misbehave::{FLOOD, MisbehaveParams, Misbehaviour, UNMAPPED, misbehave};
 pub use pingpong::{PingpongParams, pingpong};
 pub use staged_copy::{STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams, staged_copy};

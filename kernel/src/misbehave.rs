@@ -24,7 +24,12 @@ impl Misbehaviour {
     pub const PANIC: Self = Self(3);
     /// Never returns.
     pub const HANG: Self = Self(4);
+    /// Logs [`FLOOD`] lines as fast as it can, and returns 0. In the image alone.
+    pub const LOG_FLOOD: Self = Self(5);
 }
+
+/// Lines of a flood: many times what the device's log takes.
+pub const FLOOD: u64 = 30_000;
 
 /// An address that no image maps.
 pub const UNMAPPED: u64 = 0xdead_0000;
@@ -64,6 +69,8 @@ kernel! {
             Misbehaviour::STACK_OVERFLOW => exception::stack_overflow(0),
             Misbehaviour::PANIC => panic!("a kernel that was asked to panic"),
             Misbehaviour::HANG => hang(),
+            #[cfg(feature = "image")]
+            Misbehaviour::LOG_FLOOD => log_flood(),
             _ => return Ok(HCCL_E_NOT_SUPPORT),
         };
         Ok(0)
@@ -75,6 +82,12 @@ fn hang() -> u64 {
     loop {
         embedded_hal::delay::DelayNs::delay_us(&mut Platform.delay(), 100);
     }
+}
+
+#[cfg(feature = "image")]
+fn log_flood() -> u64 {
+    (0..FLOOD).for_each(|line| defmt::info!("line {=u64}", line));
+    0
 }
 
 /// What only the image's processor can survive.

@@ -1,14 +1,14 @@
 //! Element types and reduce operators of the interface, and the SDMA codes of those that the engine computes.
 
+use zerocopy::{FromBytes, Immutable, KnownLayout};
+
 /// Element type (`HcommDataType`). Open: any number from a caller is a valid value, known or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, Immutable, KnownLayout)]
 #[repr(transparent)]
 pub struct DataType(pub i32);
 
 /// Reduce operator (`HcommReduceOp`). Open, as [`DataType`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, Immutable, KnownLayout)]
 #[repr(transparent)]
 pub struct ReduceOp(pub i32);
 

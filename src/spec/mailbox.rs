@@ -8,7 +8,7 @@ use super::DeviceAddr;
 /// Cores that can have a mailbox.
 pub const MAX_CORES: usize = 2;
 /// Version of everything in this module.
-pub const MAILBOX_VERSION: u32 = 1;
+pub const MAILBOX_VERSION: u32 = 2;
 /// First word of the boot block, "HCBT".
 pub const BOOT_MAGIC: u32 = 0x5442_4348;
 
@@ -132,6 +132,39 @@ pub struct FaultRecord {
     pub file: [u8; 128],
 }
 const _: () = assert!(size_of::<FaultRecord>() as u64 <= FAULT_STRIDE);
+
+/// Distance between the rings of refusals of two cores, in bytes.
+pub const REFUSAL_STRIDE: u64 = 4096;
+/// Refusals that a ring holds.
+pub const REFUSALS: usize = 32;
+/// 64-bit words that an [`Error`](crate::Error) fits into.
+pub const ERROR_WORDS: usize = 5;
+const _: () = assert!(size_of::<crate::Error>() == 8 * ERROR_WORDS);
+
+/// A refused call.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Refusal {
+    /// Address of the name of who refused: UTF-8 in the image.
+    pub who: u64,
+    /// Bytes of the name.
+    pub who_len: u64,
+    /// The bytes of the [`Error`](crate::Error).
+    pub error: [u64; ERROR_WORDS],
+}
+const _: () = assert!(size_of::<Refusal>() == 64);
+
+/// Refusals of one core, the newest ones. Written by the core alone. Written last: `head`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct RefusalRing {
+    /// Refusals ever. The next one goes to slot `head % REFUSALS`.
+    pub head: u64,
+    _pad: [u64; 7],
+    /// The refusals.
+    pub slots: [Refusal; REFUSALS],
+}
+const _: () = assert!(size_of::<RefusalRing>() as u64 <= REFUSAL_STRIDE);
 
 /// Distance between the log rings of two cores, in bytes.
 pub const LOG_STRIDE: u64 = 0x1_0000;

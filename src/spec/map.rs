@@ -30,6 +30,8 @@ pub const HOST_MAILBOX_PHYS: u64 = 0x4100_1000;
 pub const DEVICE_MAILBOX_PHYS: u64 = 0x4100_2000;
 /// [`FaultRecord`](super::mailbox::FaultRecord), one for each core.
 pub const FAULT_PHYS: u64 = 0x4100_4000;
+/// [`RefusalRing`](super::mailbox::RefusalRing), one for each core.
+pub const REFUSAL_PHYS: u64 = 0x4100_8000;
 /// [`LogRing`](super::mailbox::LogRing) of each core.
 pub const LOG_PHYS: u64 = 0x4110_0000;
 /// Register blocks of the queues, block *n* at *n* times the stride.

@@ -45,7 +45,6 @@ const _: () = assert!(size_of::<Sqe>() == SQE_SIZE);
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(transparent)]
 pub struct DeviceAddr(pub u64);
 

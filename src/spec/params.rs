@@ -1,6 +1,6 @@
 //! Head of the parameters that the host hands to a kernel: lets the kernel refuse bytes that are not its own.
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
 /// First 16 bytes of every parameter struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -27,8 +27,8 @@ pub trait KernelParams: FromBytes + IntoBytes + Immutable + KnownLayout + Sized 
 }
 
 /// Why parameters were refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, TryFromBytes, Immutable, KnownLayout)]
+#[repr(u32)]
 pub enum ParamsError {
     /// No parameters.
     #[error("kernel parameters are null")]

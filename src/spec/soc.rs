@@ -1,8 +1,9 @@
 //! Generations of the chip that differ in their descriptors.
 
+use zerocopy::{Immutable, KnownLayout, TryFromBytes};
+
 /// SoC of a device. The numbers are the driver's device types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes, Immutable, KnownLayout)]
 #[repr(u32)]
 pub enum Soc {
     /// Atlas A2 (SoC string `Ascend910B`).

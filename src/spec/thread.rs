@@ -20,8 +20,7 @@ pub const DESCRIPTOR_VERSION: u16 = 1;
 const ADDR_BITS: u32 = 48;
 
 /// `ThreadHandle` of the C API: generation (bits 48..63) and device address of the thread descriptor (bits 0..47).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, FromBytes, Immutable, KnownLayout)]
 #[repr(transparent)]
 pub struct ThreadHandle(pub u64);
 
@@ -45,7 +44,6 @@ impl ThreadHandle {
 
 /// Who runs the tasks of a thread (`CommEngine`). Open: any number is a valid value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(transparent)]
 pub struct Engine(pub i32);
 

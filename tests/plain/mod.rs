@@ -348,3 +348,6 @@ extern "C" fn hcomm_port_delay_ns(ns: u32) {
         port.now_us.set(port.now_us.get() + u64::from(ns / 1000) * port.slowness.get());
     });
 }
+
+#[unsafe(no_mangle)]
+extern "C" fn hcomm_port_refused(_who: *const u8, _who_len: usize, _code: i32, _error: *const c_void) {}

@@ -4,6 +4,7 @@ pub mod log;
 pub mod native;
 mod process;
 pub mod qemu;
+mod refusals;
 mod report;
 mod symbols;
 

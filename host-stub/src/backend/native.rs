@@ -18,6 +18,7 @@ use hcomm_aicpu::spec::thread::MAX_THREADS;
 use hcomm_aicpu::{Core, Device};
 use hcomm_kernel::KernelFn;
 
+use super::log::TARGET;
 use super::{Cpu, CpuFault, KernelEntry, Returned, Tables};
 use crate::sim::KernelLaunch;
 use crate::sim::baton::{Baton, Gone};
@@ -290,6 +291,15 @@ extern "C" fn hcomm_port_now_us() -> u64 {
         // Given up: every wait of the kernel is over.
         Some(_) => u64::MAX,
     })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hcomm_port_refused(who: *const u8, who_len: usize, _code: i32, error: *const c_void) {
+    // SAFETY: the device crate hands over a name of this program.
+    let who = unsafe { std::slice::from_raw_parts(who, who_len) };
+    // SAFETY: and a live error.
+    let error = unsafe { &*error.cast::<hcomm_aicpu::Error>() };
+    log::warn!(target: TARGET, "{}: {error}", String::from_utf8_lossy(who));
 }
 
 #[unsafe(no_mangle)]

@@ -9,14 +9,17 @@ use std::time::{Duration, Instant};
 
 use hcomm_aicpu::spec::mailbox::{
     BOOT_MAGIC, BootBlock, DeviceMailbox, FAULT_STRIDE, FaultKind, FaultRecord, HostMailbox, LEFT_BATCH_OPEN,
-    LOG_STRIDE, MAILBOX_STRIDE, MAILBOX_VERSION, MAX_CORES,
+    LOG_STRIDE, MAILBOX_STRIDE, MAILBOX_VERSION, MAX_CORES, REFUSAL_STRIDE,
 };
-use hcomm_aicpu::spec::map::{BOOT_BLOCK_PHYS, DEVICE_MAILBOX_PHYS, FAULT_PHYS, HOST_MAILBOX_PHYS, LOG_PHYS};
+use hcomm_aicpu::spec::map::{
+    BOOT_BLOCK_PHYS, DEVICE_MAILBOX_PHYS, FAULT_PHYS, HOST_MAILBOX_PHYS, LOG_PHYS, REFUSAL_PHYS,
+};
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::MAX_THREADS;
 
 use super::log::LogReader;
 use super::process::Process;
+use super::refusals::RefusalReader;
 use super::symbols::Symbols;
 use super::{Cpu, CpuFault, KernelEntry, Returned, Tables, report};
 use crate::error::Error;
@@ -40,6 +43,7 @@ pub struct QemuCpu {
     icount: bool,
     process: Process,
     log: LogReader,
+    refusals: RefusalReader,
     /// Number of the last launch.
     seq: u64,
     next_check: Instant,
@@ -60,10 +64,11 @@ impl QemuCpu {
         load(memory, image);
         write_boot_block(memory, tables, soc);
         let log = LogReader::new(memory, &image.elf, 0).map_err(Error::Boot)?;
+        let refusals = RefusalReader::new(memory, 0);
         let process = Process::start(memory, image.entry, icount).map_err(Error::Boot)?;
         let (memory, image) = (Arc::clone(memory), Arc::clone(image));
         let next_check = Instant::now();
-        let mut cpu = Self { memory, image, tables, soc, icount, process, log, seq: 0, next_check };
+        let mut cpu = Self { memory, image, tables, soc, icount, process, log, refusals, seq: 0, next_check };
         cpu.wait_ready()?;
         Ok(cpu)
     }
@@ -100,12 +105,17 @@ impl QemuCpu {
             let phys = FAULT_PHYS + core * FAULT_STRIDE;
             let kind = self.memory.word32(phys + offset_of!(FaultRecord, kind) as u64).load(Ordering::Acquire);
             if kind != FaultKind::NONE.0 {
-                self.log.drain();
+                self.forward_log();
                 let symbols = Symbols::new(&self.image.elf);
                 return Err(CpuFault::Kernel(report::fault_text(&self.memory, phys, FaultKind(kind), &symbols)));
             }
         }
         Ok(())
+    }
+
+    fn forward_log(&mut self) {
+        self.log.drain();
+        self.refusals.drain();
     }
 
     /// # Errors
@@ -151,7 +161,7 @@ impl Cpu for QemuCpu {
             let instructions = word(offset_of!(DeviceMailbox, instructions)).load(Ordering::Relaxed);
             let left =
                 self.memory.word32(mailbox + offset_of!(DeviceMailbox, left_behind) as u64).load(Ordering::Relaxed);
-            self.log.drain();
+            self.forward_log();
             let batch_left_open = left & LEFT_BATCH_OPEN != 0;
             return Ok(Some(Returned { code, instructions, batch_left_open, rung: None }));
         }
@@ -159,7 +169,7 @@ impl Cpu for QemuCpu {
         let now = Instant::now();
         if now >= self.next_check {
             self.next_check = now + CHECK_PERIOD;
-            self.log.drain();
+            self.forward_log();
             self.check_process()?;
         }
         Ok(None)
@@ -182,11 +192,12 @@ impl Cpu for QemuCpu {
     fn restart(&mut self) -> Result<(), CpuFault> {
         // Nothing of the old life runs any more: its memory is ours to clear.
         self.process.kill();
-        self.log.drain();
+        self.forward_log();
         for (phys, len) in [
             (HOST_MAILBOX_PHYS, MAILBOX_STRIDE),
             (DEVICE_MAILBOX_PHYS, MAILBOX_STRIDE),
             (FAULT_PHYS, FAULT_STRIDE),
+            (REFUSAL_PHYS, REFUSAL_STRIDE),
             (LOG_PHYS, LOG_STRIDE),
         ] {
             self.memory.zero_low(phys, MAX_CORES * len as usize);

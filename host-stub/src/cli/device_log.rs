@@ -11,11 +11,11 @@ struct DeviceLog;
 
 static DEVICE_LOG: DeviceLog = DeviceLog;
 
-/// Shows what the device logs from now on.
-pub fn show() {
+/// Shows from now on what the device logs: everything, or warnings and worse.
+pub fn show(everything: bool) {
     // Fails only if there is a logger already, which then shows it.
     if log::set_logger(&DEVICE_LOG).is_ok() {
-        log::set_max_level(LevelFilter::Trace);
+        log::set_max_level(if everything { LevelFilter::Trace } else { LevelFilter::Warn });
     }
 }
 

@@ -57,7 +57,7 @@ pub struct SessionArgs {
     /// Limit of a kernel, and of a task that waits in its queue. 5 with --fault; without it 1900 and 60.
     #[arg(long, value_name = "SECONDS", value_parser = number::positive)]
     timeout: Option<u64>,
-    /// Show the log of the device on standard error.
+    /// Show all of the device's log on standard error, not its warnings alone.
     #[arg(short, long)]
     pub verbose: bool,
 }
@@ -124,9 +124,7 @@ pub struct Session {
 impl Session {
     /// Opens the device and acquires what the kernels need.
     pub fn open(args: &SessionArgs, ccl_buffer: Option<u64>) -> Result<Self, Failure> {
-        if args.verbose {
-            device_log::show();
-        }
+        device_log::show(args.verbose);
         let product = Product::from_key(&args.product).ok_or_else(|| {
             let keys = PRODUCTS.map(|product| product.key).join(", ");
             Failure::Usage(format!("there is no product {:?}: {keys} are", args.product))

@@ -10,6 +10,7 @@
 //! | [`mailbox`] | launch loop |
 //! | [`wake`] | sleep and wake-up of an idle core |
 //! | [`port`] | queue registers, clock and barrier for the copy path |
+//! | [`refusals`] | refused calls, for the host to log |
 //! | [`log`] | log ring |
 //! | [`cpu`] | core number, clock, measured call |
 
@@ -21,5 +22,6 @@ mod log;
 mod mailbox;
 mod mmu;
 mod port;
+mod refusals;
 mod vectors;
 mod wake;

@@ -1,6 +1,7 @@
 //! The platform of the image: what [`hcomm_aicpu::port`] asks for. With one code generation unit and LTO these are inlined
 //! into the copy path.
 
+use core::ffi::c_void;
 use core::ptr;
 
 use cortex_a::asm::barrier;
@@ -8,7 +9,7 @@ use cortex_a::registers::{Readable, TPIDR_EL1, Writeable};
 use hcomm_aicpu::regs::SqRegs;
 use hcomm_aicpu::{Core, Device, LaunchEnd};
 
-use super::cpu;
+use super::{cpu, refusals};
 
 /// The device that this image is.
 pub static DEVICE: Device = Device::new();
@@ -64,6 +65,12 @@ extern "C" fn hcomm_port_store_barrier() {
 #[unsafe(no_mangle)]
 extern "C" fn hcomm_port_now_us() -> u64 {
     cpu::now_us()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn hcomm_port_refused(who: *const u8, who_len: usize, _code: i32, error: *const c_void) {
+    // SAFETY: the device crate hands over a live error.
+    refusals::note(who, who_len, unsafe { &*error.cast() });
 }
 
 #[unsafe(no_mangle)]

@@ -16,6 +16,9 @@ macro_rules! unreachable_hooks {
     )*};
 }
 
+#[unsafe(no_mangle)]
+extern "C" fn hcomm_port_refused(_who: *const u8, _who_len: usize, _code: i32, _error: *const c_void) {}
+
 unreachable_hooks! {
     hcomm_port_head(sq_id: u32, regs: u64) -> u32;
     hcomm_port_status(sq_id: u32, regs: u64) -> u32;

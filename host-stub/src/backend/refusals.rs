@@ -1,0 +1,82 @@
+//! Refused calls of the image: forwarded to the `log` crate as text.
+#![forbid(unsafe_code)]
+
+use std::mem::offset_of;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hcomm_aicpu::Error;
+use hcomm_aicpu::spec::mailbox::{REFUSAL_STRIDE, REFUSALS, Refusal, RefusalRing};
+use hcomm_aicpu::spec::map::{IMAGE_PHYS, IMAGE_SIZE, REFUSAL_PHYS};
+use zerocopy::TryFromBytes;
+
+use super::log::TARGET;
+use crate::sim::memory::{Memory, SharedMemory};
+
+/// Longest name that is shown.
+const NAME_LEN: u64 = 128;
+
+/// Reader of the refusals of one core.
+pub struct RefusalReader {
+    memory: Arc<SharedMemory>,
+    phys: u64,
+    /// Refusals that were seen.
+    seen: u64,
+}
+
+impl RefusalReader {
+    /// Reader of the refusals of `core`.
+    pub fn new(memory: &Arc<SharedMemory>, core: u64) -> Self {
+        Self { memory: Arc::clone(memory), phys: REFUSAL_PHYS + core * REFUSAL_STRIDE, seen: 0 }
+    }
+
+    /// Forwards what has come since the last call.
+    pub fn drain(&mut self) {
+        let head = self.head();
+        let new = head.wrapping_sub(self.seen);
+        let shown = new.min(REFUSALS as u64);
+        let mut missed = new - shown;
+        for number in head - shown..head {
+            let text = self.text(number);
+            // The core may have gone on, and written over what was being read.
+            if self.head().wrapping_sub(number) <= REFUSALS as u64 {
+                log::warn!(target: TARGET, "{text}");
+            } else {
+                missed += 1;
+            }
+        }
+        if missed != 0 {
+            log::warn!(target: TARGET, "{missed} more refused calls");
+        }
+        self.seen = head;
+    }
+
+    fn head(&self) -> u64 {
+        // Acquire pairs with the core's release store: the refusals below it are there.
+        self.memory.word64(self.phys + offset_of!(RefusalRing, head) as u64).load(Ordering::Acquire)
+    }
+
+    fn text(&self, number: u64) -> String {
+        let slot = offset_of!(RefusalRing, slots) + number as usize % REFUSALS * size_of::<Refusal>();
+        let word = |offset: usize| self.memory.word64(self.phys + (slot + offset) as u64).load(Ordering::Relaxed);
+        let (who, who_len) = (word(offset_of!(Refusal, who)), word(offset_of!(Refusal, who_len)));
+        let mut error = [0; size_of::<Error>()];
+        self.memory.read_low(self.phys + (slot + offset_of!(Refusal, error)) as u64, &mut error);
+        let name = self.name(who, who_len);
+        match Error::try_read_from_bytes(&error) {
+            Ok(error) => format!("{name}: {error}"),
+            // The image is not trusted to be built from the same sources.
+            Err(_) => format!("{name}: refused, for a reason that this program does not know ({error:x?})"),
+        }
+    }
+
+    fn name(&self, addr: u64, len: u64) -> String {
+        let is_in_image = addr >= IMAGE_PHYS && addr <= IMAGE_PHYS + IMAGE_SIZE - NAME_LEN;
+        if !is_in_image {
+            return format!("name at {addr:#x}");
+        }
+        let mut bytes = vec![0; len.min(NAME_LEN) as usize];
+        self.memory.read_low(addr, &mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}

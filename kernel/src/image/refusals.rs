@@ -1,0 +1,31 @@
+//! Refused calls: who refused and why, as numbers in shared memory. The host makes text of them.
+//!
+//! The core never waits: an old refusal gives way to a new one, and the host sees by the count that it has missed some.
+
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use hcomm_aicpu::Error;
+use hcomm_aicpu::spec::mailbox::{ERROR_WORDS, REFUSAL_STRIDE, REFUSALS, Refusal, RefusalRing};
+use hcomm_aicpu::spec::map::REFUSAL_PHYS;
+
+use super::cpu;
+
+/// Leaves `error` for the host. The name is one of the image, which the host can read.
+pub fn note(who: *const u8, who_len: usize, error: &Error) {
+    let ring = (REFUSAL_PHYS + cpu::core_id() * REFUSAL_STRIDE) as *mut RefusalRing;
+    // SAFETY: an aligned word of this core's own ring, mapped for good; the host only reads it, atomically.
+    let count = unsafe { AtomicU64::from_ptr(&raw mut (*ring).head) };
+    let head = count.load(Ordering::Relaxed);
+    // SAFETY: the remainder is a slot of the ring, which nobody else writes. An error has as many words; the padding among
+    // them is nothing that is looked at.
+    unsafe {
+        let slot = (&raw mut (*ring).slots).cast::<Refusal>().add(head as usize % REFUSALS);
+        (&raw mut (*slot).who).write_volatile(who as u64);
+        (&raw mut (*slot).who_len).write_volatile(who_len as u64);
+        let words = (&raw const *error).cast::<[MaybeUninit<u64>; ERROR_WORDS]>().read();
+        (&raw mut (*slot).error).cast::<[MaybeUninit<u64>; ERROR_WORDS]>().write_volatile(words);
+    }
+    // Pairs with the acquire load of the host: who sees the new count sees the refusal.
+    count.store(head + 1, Ordering::Release);
+}
