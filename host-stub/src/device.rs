@@ -460,6 +460,11 @@ fn run(mut scheduler: Scheduler<SharedMemory>, inbox: &Inbox) {
             }
             _ => {}
         }
+        if scheduler.take_woken() {
+            // With as many processors as threads that take part in a launch, less one, it would sit out the time below.
+            std::thread::yield_now();
+            continue;
+        }
         if now.saturating_sub(*quiet_since.get_or_insert(now)) < SPIN {
             std::hint::spin_loop();
             continue;
