@@ -22,6 +22,8 @@ const HOLE_AWARE_LEN: u64 = 1 << 20;
 const LOOK_LEN: u64 = 2 << 20;
 /// Bytes that have a place in memory, or none.
 const PAGE_LEN: u64 = 4096;
+/// Bytes of a cache line.
+const LINE_LEN: usize = 64;
 /// Device slots of a process: the HBM of the last one still ends below 2^47.
 pub const SLOTS: usize = 64;
 
@@ -417,8 +419,7 @@ impl Memory for SharedMemory {
     }
 
     fn reduce(&self, dst: u64, src: u64, len: u64, reduce: Reduce) -> Result<(), OutsideHbm> {
-        self.hbm_ptr(dst, len)?;
-        self.hbm_ptr(src, len)?;
+        let (to, from) = (self.hbm_ptr(dst, len)?, self.hbm_ptr(src, len)?);
         // Both operands go through blocks of our own: no reference is ever made to memory that others write.
         let (mut left, mut right) = (Block([0; BLOCK_LEN]), Block([0; BLOCK_LEN]));
         for done in (0..len).step_by(BLOCK_LEN) {
@@ -426,8 +427,10 @@ impl Memory for SharedMemory {
             let next = done + BLOCK_LEN as u64;
             if next < len {
                 // Else nothing would be on its way from memory while a block is computed.
-                prefetch(dst + next);
-                prefetch(src + next);
+                for line in (next..next + BLOCK_LEN as u64).step_by(LINE_LEN) {
+                    prefetch(to.wrapping_add(line as usize));
+                    prefetch(from.wrapping_add(line as usize));
+                }
             }
             self.read(dst + done, &mut left.0[..part])?;
             self.read(src + done, &mut right.0[..part])?;
@@ -454,20 +457,19 @@ impl Memory for SharedMemory {
     }
 }
 
-/// Asks for a block: nothing happens if there is none.
-fn prefetch(addr: u64) {
+/// Asks for the cache line at `ptr`: nothing happens if there is none.
+fn prefetch(ptr: *const u8) {
+    // SAFETY: a hint, which is no access as far as the language goes, and never faults.
     #[cfg(target_arch = "x86_64")]
-    for line in (addr..addr + BLOCK_LEN as u64).step_by(64) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint, which accesses no memory as far as the language goes, and never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(line as usize)) };
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(ptr.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = addr;
+    let _ = ptr;
 }
 
-/// Copies by stores that do not read the lines that they fill, from four pages at a time, whose rows of the memory chips are
-/// open together. The C library does so for much longer ranges only.
+/// Copies by stores that do not read the lines that they fill, four pages at a time while the next four are fetched. The C
+/// library does so only with ranges that are as long as all the caches of the machine.
 ///
 /// # Safety
 /// Both ranges are mapped, and do not overlap.
@@ -476,21 +478,21 @@ unsafe fn copy_past_caches(to: *mut u8, from: *const u8, len: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
 
     const PAGE: usize = PAGE_LEN as usize;
-    const LINE: usize = 64;
     const VECTOR: usize = size_of::<__m128i>();
 
     // The stores need aligned addresses, and fill whole lines.
-    let mut done = to.align_offset(LINE).min(len);
+    let mut done = to.align_offset(LINE_LEN).min(len);
     // SAFETY: inside both ranges.
     unsafe { std::ptr::copy_nonoverlapping(from, to, done) };
     while len - done >= 4 * PAGE {
-        for at in (0..PAGE).step_by(LINE) {
+        for at in (0..PAGE).step_by(LINE_LEN) {
             for line in [at, PAGE + at, 2 * PAGE + at, 3 * PAGE + at] {
+                prefetch(from.wrapping_add(done + 4 * PAGE + line));
                 // SAFETY: four pages from `done` on are inside both ranges, and so is each line of them. `to` plus `done` is
-                // a multiple of LINE.
+                // a multiple of LINE_LEN.
                 unsafe {
                     let (to, from) = (to.add(done + line), from.add(done + line));
-                    let words: [__m128i; LINE / VECTOR] =
+                    let words: [__m128i; LINE_LEN / VECTOR] =
                         std::array::from_fn(|index| _mm_loadu_si128(from.add(index * VECTOR).cast()));
                     for (index, word) in words.into_iter().enumerate() {
                         _mm_stream_si128(to.add(index * VECTOR).cast(), word);
