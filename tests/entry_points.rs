@@ -37,7 +37,13 @@ fn good_copy(rig: &Rig) -> i32 {
     copy(rig.live(), DST, SRC, LEN)
 }
 
-/// Its descriptor.
+/// Code of the same copy by the Rust API, on the handle that works.
+fn safe_copy(rig: &Rig, dst: u64, src: u64, len: u64) -> i32 {
+    let thread = Thread::from_handle(ThreadHandle(rig.live())).unwrap();
+    thread.local_copy(DeviceAddr(dst), DeviceAddr(src), len).map_or_else(|error| error.code(), |()| 0)
+}
+
+/// Descriptor of [`good_copy`].
 fn sqe(task_id: u32) -> Sqe {
     Sdma::new(DeviceAddr(SRC), DeviceAddr(DST), LEN as u32).build(task_id)
 }
@@ -135,6 +141,9 @@ fn every_copy_answers_the_first_of_its_mistakes_and_leaves_no_trace() {
                         refused_without_a_trace(code, &what, |rig| {
                             rig.set_status(status);
                             let code = copy(handles(rig)[handle], dst, src, len);
+                            if handle == 0 {
+                                assert_eq!(safe_copy(rig, dst, src, len), code, "the Rust API");
+                            }
                             rig.set_status(QueueStatus::ENABLED);
                             code
                         });
