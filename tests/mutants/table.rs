@@ -15,6 +15,7 @@ const DEVICE: &str = "src/device.rs";
 const REDUCE: &str = "src/reduce.rs";
 const NOTIFY_CALLS: &str = "src/notify.rs";
 const ENCODE: &str = "src/encode.rs";
+const ACLRT_NOTIFY: &str = "src/aclrt_notify.rs";
 const HEADER: &str = "src/spec/stars950/mod.rs";
 const SDMA: &str = "src/spec/stars950/sdma.rs";
 const NOTIFY: &str = "src/spec/stars950/notify.rs";
@@ -302,6 +303,19 @@ pub const MUTANTS: &[Mutant] = &[
         "let id = Peer::look_up(core, to).ok()?.notify_id(index).ok()?;",
         "let id = Peer::look_up(core, handle).ok()?.notify_id(index).ok()?; let _ = to;",
     ),
+    Mutant::new(
+        "id of a notify of the host cut to 32 bits",
+        ACLRT_NOTIFY,
+        "u32::try_from(id).map_err(|_| bad)?",
+        "id as u32",
+    ),
+    Mutant::new(
+        "id of a notify of the host cut to 13 bits",
+        ACLRT_NOTIFY,
+        "u32::try_from(id).map_err(|_| bad)?",
+        "u32::try_from(id).map_err(|_| bad)? & limit",
+    ),
+    Mutant::new("notify by id queued on an Ascend950", ACLRT_NOTIFY, "if soc == Soc::Ascend950 {", "if false {"),
     Mutant::new("short way forgets what it has rung for", SHORT, "            state.rung = next.tail;\n", ""),
     Mutant::new("short way forgets its staged task", SHORT, "    state.stager = batch;\n", ""),
     Mutant::new("batch is not told of its first task", SHORT, "    Short::First\n", "    Short::Queued\n"),
