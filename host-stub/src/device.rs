@@ -40,8 +40,9 @@ use crate::thread::ThreadTable;
 const PUNCH_LEN: u64 = 64 << 10;
 /// How long the scheduler looks for work before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
-/// How long it sleeps while something has to be polled.
-const NAP: Duration = Duration::from_micros(50);
+/// How long it sleeps while something has to be polled, besides what the system adds (50 us unless told otherwise). An emulated
+/// core sleeps after 100 us without a launch: the host should hear before of the end of the last one.
+const NAP: Duration = Duration::from_micros(5);
 
 /// How long queues, or the device, may take to start anew: longer than the largest task, and than a boot.
 pub(crate) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -461,7 +462,7 @@ fn run(mut scheduler: Scheduler<SharedMemory>, inbox: &Inbox) {
             _ => {}
         }
         if scheduler.take_woken() {
-            // With as many processors as threads that take part in a launch, less one, it would sit out the time below.
+            // On a machine with few processors it may be queued behind this thread, and would sit out the time below.
             std::thread::yield_now();
             continue;
         }

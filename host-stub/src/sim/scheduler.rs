@@ -180,7 +180,7 @@ impl<M: Memory> Scheduler<M> {
         }
     }
 
-    /// Whether a kernel, a worker or a host was woken since the last call. It may wait for the processor of the caller, who
+    /// Whether a kernel, an engine or a host was woken since the last call. It may wait for the processor of the caller, who
     /// should let it go first before it looks for work again and again.
     pub fn take_woken(&mut self) -> bool {
         std::mem::take(&mut self.has_woken)
