@@ -122,6 +122,8 @@ impl State {
     }
 
     /// Rings for what is staged. On a refusal `batch` drops its tasks: they must not run with a later doorbell.
+    #[cold]
+    #[inline(never)]
     fn ring_staged<P: Port>(&mut self, port: &P, batch: BatchId) -> Result<(), Stop> {
         let result = if self.has_staged() { self.ring(port) } else { Ok(()) };
         self.drop_staged(batch);
@@ -349,17 +351,9 @@ fn publish<P: Port>(
     let (tail, flipping) = (state.tail, state.ids.flipping);
     let held = core.device().queues().iter().map(QueueSlot::held);
     let mut draw = IdDraw::new(core.device().ids(), held, &slot.held, state.ids.range);
-    let (ring, soc) = (state.ring, core.device().soc());
+    let soc = core.device().soc();
     for _ in 0..group {
-        let sqe = match next_stamp(soc, ring.stream_id, &mut state.ids.flipping, &mut draw) {
-            Ok(stamp) => tasks.next(stamp),
-            Err(PlaceHolder { flips }) => flip_place_holder(ring.stream_id, flips),
-        };
-        // SAFETY: `tail` is below the depth of a ring that `Ring::new` checked and the host keeps mapped for the thread's
-        // life (`Device::set_thread_table`); `submit` saw `group` free entries from here on, which are ours until the
-        // doorbell.
-        unsafe { port.write_slot(ring.slot(state.tail), &sqe) };
-        state.tail = ring.after(state.tail);
+        write_entry(port, soc, state, &mut draw, tasks);
     }
     if batch != BatchId::NONE {
         if !state.has_staged() {
@@ -376,26 +370,28 @@ fn publish<P: Port>(
     Ok(())
 }
 
-/// A place holder comes first, with the count of rounds of ids so far.
-struct PlaceHolder {
-    flips: u16,
-}
-
-/// Stamp of the next task. Out of line: the loop around it would be there once for each SoC.
+/// Fills the entry at the tail, which is free, and moves the tail behind it: with the next task, or with a place holder
+/// before the first one of a new round of ids. Out of line: the loop around it would be there once for each SoC.
 #[inline(never)]
-fn next_stamp<'q>(
+fn write_entry<'q, P: Port>(
+    port: &P,
     soc: Soc,
-    stream_id: u16,
-    flipping: &mut FlippingId,
+    state: &mut State,
     draw: &mut IdDraw<'q, impl Iterator<Item = &'q HeldBlock> + Clone>,
-) -> Result<u64, PlaceHolder> {
-    match soc {
-        Soc::Ascend950 => Ok(stamp_950(draw.next())),
-        Soc::Ascend910B | Soc::Ascend910_93 => match flipping.next() {
-            Flip::TaskId(task_id) => Ok(stamp_910(Stamp { stream_id, task_id })),
-            Flip::PlaceHolder(flips) => Err(PlaceHolder { flips }),
+    tasks: &mut impl Tasks,
+) {
+    let Ring { stream_id, .. } = state.ring;
+    let sqe = match soc {
+        Soc::Ascend950 => tasks.next(stamp_950(draw.next())),
+        Soc::Ascend910B | Soc::Ascend910_93 => match state.ids.flipping.next() {
+            Flip::TaskId(task_id) => tasks.next(stamp_910(Stamp { stream_id, task_id })),
+            Flip::PlaceHolder(flips) => flip_place_holder(stream_id, flips),
         },
-    }
+    };
+    // SAFETY: `tail` is below the depth of a ring that `Ring::new` checked and the host keeps mapped for the thread's life
+    // (`Device::set_thread_table`); `submit` saw that the entry is free, and it is ours until the doorbell.
+    unsafe { port.write_slot(state.ring.slot(state.tail), &sqe) };
+    state.tail = state.ring.after(state.tail);
 }
 
 #[cfg(all(test, not(loom)))]

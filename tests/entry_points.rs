@@ -239,6 +239,26 @@ fn case_34_doorbell_that_is_refused_when_it_is_rung_is_not_rung_later() {
 }
 
 #[test]
+fn batch_that_is_refused_takes_nothing_along_that_was_rung_before() {
+    for len in [LEN, MAX_CHUNK + 1, 2 * MAX_CHUNK + 1] {
+        let rig = Rig::new(8);
+        rig.launch(|| {
+            assert_eq!([good_copy(&rig), copy(rig.live(), DST, SRC, len)], [0; 2]);
+            let rung = rig.take_published().len() as u32;
+            rig.run(rung);
+            assert_eq!(HcommBatchModeStart(std::ptr::null()), 0);
+            assert_eq!(good_copy(&rig), 0);
+            rig.refuse_ring(true);
+            assert_eq!(HcommBatchModeEnd(std::ptr::null()), 16);
+            rig.refuse_ring(false);
+            assert_eq!(good_copy(&rig), 0);
+            // The id of the refused task is used up, its slot is not.
+            assert_eq!(rig.take_published(), [(rung, sqe(rung + 1))], "{len} bytes before the batch");
+        });
+    }
+}
+
+#[test]
 fn freed_thread_is_refused_however_well_its_queue_is_known() {
     for before in Before::ALL {
         let rig = Rig::new(8);

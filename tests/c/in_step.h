@@ -1,5 +1,5 @@
-/* The kernel's half of the control pair: what a kernel queues between the two calls is one batch that begins when the stream
- * has come to the launch, and that the stream waits for. For C11 and C++17, with and without a library. */
+/* The kernel's half of the control pair: what a kernel queues between the two calls is one batch that begins when the
+ * stream has come to the launch, and that the stream waits for. For C11 and C++17, with and without a library. */
 
 #ifndef IN_STEP_H
 #define IN_STEP_H
