@@ -129,20 +129,31 @@ fn range_of_the_host_may_end_with_the_address_space_and_not_go_past_it() {
 
 #[test]
 fn thread_without_a_stream_of_the_program_has_one_that_its_communicator_waits_for() {
-    let device = device("atlas-a3-training");
-    let comm = Comm::new(&device).unwrap();
+    two_threads_in_step(&device("atlas-a3-training"));
+}
+
+#[test]
+fn threads_without_a_stream_of_the_program_are_in_step_under_any_seed() {
+    let product = Product::from_key("atlas-800t-a2").unwrap();
+    for seed in 0..50 {
+        two_threads_in_step(&Device::open(DeviceOptions { product, ..DeviceOptions::deterministic(seed) }).unwrap());
+    }
+}
+
+fn two_threads_in_step(device: &Device) {
+    let comm = Comm::new(device).unwrap();
     let threads = comm.acquire_threads(Engine::CPU_TS, 2, 1).unwrap();
     let [first, second] = [threads[0], threads[1]].map(|thread| comm.thread_stream(thread).unwrap());
     assert_eq!(comm.thread_info(threads[0]).unwrap().stream_id, first.id());
     assert_ne!(first.id(), second.id());
-    let (one, two, dst) = (buffer(&device, [1; 4]), buffer(&device, [2; 4]), buffer(&device, [0; 4]));
+    let (one, two, dst) = (buffer(device, [1; 4]), buffer(device, [2; 4]), buffer(device, [0; 4]));
     // The second thread copies what the first has copied: only the notify says that it comes later.
     comm.notify_wait(&second, threads[1], 0, 60).unwrap();
     second.copy(dst.addr(), two.addr(), 16).unwrap();
     first.copy(two.addr(), one.addr(), 16).unwrap();
     comm.notify_record(&first, threads[0], threads[1], 0).unwrap();
     comm.synchronize().unwrap();
-    assert_eq!(words(&device, &dst), [1; 4]);
+    assert_eq!(words(device, &dst), [1; 4]);
 
     let aicpu = comm.acquire_threads(Engine::AICPU_TS, 1, 1).unwrap()[0];
     for wrong in [aicpu, hcomm_aicpu::spec::thread::ThreadHandle(0)] {
