@@ -70,7 +70,7 @@ doc: ## build the reference into the target folder
 
 image: setup ## build the device image; KERNEL="a.c b.cpp" puts kernels in C or C++ into one of their own (OUT=path)
 ifneq ($(KERNEL),)
-	@scripts/setup.sh cross
+	$(if $(DEVICE_CC)$(DEVICE_CXX),,@scripts/setup.sh cross)
 	scripts/kernel_image.sh "$(or $(OUT),$(basename $(notdir $(firstword $(KERNEL)))).elf)" $(KERNEL)
 else
 	cargo build --locked -p hcomm-kernel --features image --target $(IMAGE_TARGET) --profile image
@@ -85,13 +85,19 @@ lib: setup ## build the libraries for C and C++, of the host and of kernels
 install: lib ## install headers and libraries for C and C++ below PREFIX (default /usr/local)
 	scripts/install.sh $(TARGET_DIR)/lib "$(or $(PREFIX),/usr/local)"
 
-# What the tests of the C API need: the libraries as the other tests compile them, and an image with the kernels of tests/c.
+KERNELS_OF_TESTS := $(addprefix tests/c/,copy_kernel.c control_kernel.c staged_copy.c cxx_kernel.cpp)
+
+# What the tests of the C API need: the libraries as the other tests compile them, and an image with the kernels of tests/c;
+# if there is a clang, one of its making, too.
 capi: setup
 	@scripts/setup.sh cross valgrind
 	scripts/lib.sh host $(TARGET_DIR)/capi dev
 	scripts/lib.sh device $(TARGET_DIR)/capi/device/host
 	scripts/lib.sh device $(TARGET_DIR)/capi/device/$(IMAGE_TARGET) $(IMAGE_TARGET)
-	scripts/kernel_image.sh $(TARGET_DIR)/capi/kernels.elf tests/c/copy_kernel.c tests/c/cxx_kernel.cpp
+	scripts/kernel_image.sh $(TARGET_DIR)/capi/kernels.elf $(KERNELS_OF_TESTS)
+	@rm -f $(TARGET_DIR)/capi/kernels-clang.elf
+	@! command -v clang >/dev/null || DEVICE_CC=clang DEVICE_CXX=clang++ \
+		scripts/kernel_image.sh $(TARGET_DIR)/capi/kernels-clang.elf $(KERNELS_OF_TESTS)
 
 headers: ## write the generated headers of the C API
 	scripts/headers.sh

@@ -19,13 +19,31 @@ readonly FLAGS="-O2 -g -Wall -Wextra -ffreestanding -fno-pic -fno-pie -fno-stack
     -fno-asynchronous-unwind-tables -ffunction-sections -fdata-sections -march=armv8-a -DHCOMM_DEVICE_IMAGE -Iinclude"
 readonly CXX_FLAGS="-std=c++17 -fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-use-cxa-atexit"
 
-# The compiler for the device: clang if it is asked for by DEVICE_CC, else the cross compiler of the distribution.
+# The compiler for the device: what DEVICE_CC and DEVICE_CXX name, else the cross compiler of the distribution. Any clang
+# can make code for the device.
 cc=${DEVICE_CC:-aarch64-linux-gnu-gcc}
 cxx=${DEVICE_CXX:-aarch64-linux-gnu-g++}
+is_clang() { case ${1##*/} in clang*) true ;; *) false ;; esac; }
+
+# Flags of compiler $1, which variable $2 names; stops if it is not there, or makes code for another machine.
 target_flags() {
-    case ${1##*/} in
-        clang*) printf '%s' "--target=$TARGET" ;;
-        *) printf '%s' "-mno-outline-atomics" ;;
+    if ! command -v "$1" >/dev/null; then
+        printf 'kernel_image: there is no compiler %s; %s names another, such as clang\n' "$1" "$2" >&2
+        return 1
+    fi
+    if is_clang "$1"; then
+        printf '%s' "--target=$TARGET"
+        return
+    fi
+    local machine
+    machine=$("$1" -dumpmachine)
+    case $machine in
+        aarch64*) printf '%s' "-mno-outline-atomics" ;;
+        *)
+            printf 'kernel_image: %s makes code for %s, not for AArch64; %s names another compiler\n' "$1" "$machine" \
+                "$2" >&2
+            return 1
+            ;;
     esac
 }
 
@@ -36,10 +54,16 @@ for source in "$@"; do
     # Named after the source with its folder, so that two files of one name do not meet.
     object=$work/$(printf '%s' "$source" | tr '/.' '__').o
     case $source in
-        # shellcheck disable=SC2086 # the flags are words
-        *.c) "$cc" $(target_flags "$cc") $FLAGS -std=c11 -c "$source" -o "$object" ;;
-        # shellcheck disable=SC2086
-        *.cc | *.cpp) "$cxx" $(target_flags "$cxx") $FLAGS $CXX_FLAGS -c "$source" -o "$object" ;;
+        *.c)
+            target=$(target_flags "$cc" DEVICE_CC) || exit 2
+            # shellcheck disable=SC2086 # the flags are words
+            "$cc" $target $FLAGS -std=c11 -c "$source" -o "$object"
+            ;;
+        *.cc | *.cpp)
+            target=$(target_flags "$cxx" DEVICE_CXX) || exit 2
+            # shellcheck disable=SC2086
+            "$cxx" $target $FLAGS $CXX_FLAGS -c "$source" -o "$object"
+            ;;
         *)
             printf 'kernel_image: %s is neither C (.c) nor C++ (.cc, .cpp)\n' "$source" >&2
             exit 2

@@ -59,7 +59,7 @@ device() {
     fi
     mkdir -p "$dir"
     # No unwinding, and no tables for it: nothing above the entry points could catch it, and a program of C has nothing that unwinds.
-    cargo rustc --locked -p hcomm-aicpu --lib --crate-type staticlib --features c-abi,panic-handler --release \
+    cargo rustc --locked -p hcomm-aicpu --lib --crate-type staticlib --features c-abi,c-platform,panic-handler --release \
         ${flags[@]+"${flags[@]}"} -- -C panic=abort
     one_object "$folder/libhcomm_aicpu.a" "$work/hcomm_aicpu.o" "$work/names" $ld $objcopy \
         --remove-section=.eh_frame --remove-section=.gcc_except_table --remove-section='.data.DW.ref.*'

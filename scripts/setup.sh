@@ -3,8 +3,9 @@
 # and needs no network, when nothing is missing. Stops with the command to type where it can't install something itself.
 #
 #   scripts/setup.sh            compiler, device target, QEMU: what run and test need
-#   scripts/setup.sh PART...    as well: deny (cargo-deny), cross (a C and C++ compiler for the device), valgrind (and CMake),
-#                               miri (of the nightly compiler), fuzz (cargo-fuzz, and that there is a nightly compiler)
+#   scripts/setup.sh PART...    as well: deny (cargo-deny), cross (a C and C++ compiler for the device, qemu-aarch64),
+#                               valgrind (and CMake), miri (of the nightly compiler), fuzz (cargo-fuzz, and that there is
+#                               a nightly compiler)
 set -euo pipefail
 
 readonly IMAGE_TARGET=aarch64-unknown-none
@@ -80,6 +81,7 @@ check_cross() {
     { have aarch64-linux-gnu-gcc && have aarch64-linux-gnu-g++; } ||
         install_packages "a compiler for AArch64" gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
     have c++ || install_packages "a C++ compiler" g++
+    have qemu-aarch64 || install_packages "QEMU for programs (qemu-aarch64)" qemu-user
 }
 
 check_valgrind() {

@@ -273,8 +273,9 @@ fn or_finish(short: Short, finish: impl Fn(Short) -> i32) -> i32 {
 
 #[inline]
 fn answer(function: &'static str, result: Result<(), Error>) -> i32 {
-    match result {
+    // By reference: an error is moved by a call of `memcpy`.
+    match &result {
         Ok(()) => HCCL_SUCCESS,
-        Err(error) => refuse(function, &error),
+        Err(error) => refuse(function, error),
     }
 }

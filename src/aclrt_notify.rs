@@ -3,11 +3,12 @@
 use crate::device::Core;
 use crate::encode::{NotifyId, Task};
 use crate::error::Error;
-use crate::port::{Platform, Port, with_core};
-use crate::queue::{One, submit};
+use crate::port::{Launch, Platform, Port};
+use crate::queue::submit;
 use crate::spec::soc::Soc;
 use crate::spec::thread::ThreadHandle;
 use crate::thread::Thread;
+use crate::work::Work;
 
 /// What is done with the notify.
 #[derive(Clone, Copy, Debug)]
@@ -23,12 +24,13 @@ pub(crate) enum Action {
 #[cold]
 #[inline(never)]
 pub(crate) fn by_id(handle: ThreadHandle, id: u64, action: Action) -> Result<(), Error> {
-    let thread = Thread::from_handle(handle)?;
-    with_core(|core| on_thread(&Platform, core, &thread, id, action)).unwrap_or(Err(Error::NoCore))
+    let launch = Launch;
+    let (core, thread) = Thread::on_core(&launch, handle)?;
+    on_thread(&Platform, core, thread, id, action)
 }
 
 /// The task on a thread that was looked up.
-fn on_thread<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, id: u64, action: Action) -> Result<(), Error> {
+fn on_thread<P: Port>(port: &P, core: &Core<'_>, thread: Thread, id: u64, action: Action) -> Result<(), Error> {
     let soc = core.device().soc();
     if soc == Soc::Ascend950 {
         return Err(Error::AclrtNotifyNotSupported(soc));
@@ -40,7 +42,7 @@ fn on_thread<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, id: u64, actio
         Action::Record => Task::NotifyRecord { id },
         Action::Wait { timeout_s } => Task::NotifyWait { id, timeout_s },
     };
-    submit(port, core, thread, One::new(task))
+    submit(port, core, thread, &mut Work::one(soc, task))
 }
 
 #[cfg(all(test, not(loom)))]
@@ -59,8 +61,8 @@ mod tests {
             let device = port.device();
             device.set_soc(soc);
             let (thread, core) = (port.thread(&device), Core::new(&device));
-            on_thread(&port, &core, &thread, 5, Action::Record).unwrap();
-            on_thread(&port, &core, &thread, LARGEST, WAIT).unwrap();
+            on_thread(&port, &core, thread, 5, Action::Record).unwrap();
+            on_thread(&port, &core, thread, LARGEST, WAIT).unwrap();
             let stamp = |task_id| Stamp { stream_id: 3, task_id };
             let expected = [notify_record(5, stamp(0)), notify_wait(MAX_NOTIFY_ID, 77, stamp(1)), STALE];
             assert_eq!(port.slots()[..3], expected, "{soc:?}");
@@ -78,7 +80,7 @@ mod tests {
             for id in [LARGEST + 1, 1 << 17, 1 << 32, u64::MAX] {
                 let error = Error::BadNotifyId { id, limit: MAX_NOTIFY_ID };
                 for action in [Action::Record, WAIT] {
-                    assert_eq!(on_thread(&port, &core, &thread, id, action), Err(error));
+                    assert_eq!(on_thread(&port, &core, thread, id, action), Err(error));
                 }
                 assert_eq!(error.code(), 1);
             }
@@ -92,7 +94,7 @@ mod tests {
         let device = port.device();
         let (thread, core) = (port.thread(&device), Core::new(&device));
         for id in [0, u64::MAX] {
-            let error = on_thread(&port, &core, &thread, id, Action::Record).unwrap_err();
+            let error = on_thread(&port, &core, thread, id, Action::Record).unwrap_err();
             assert_eq!(error, Error::AclrtNotifyNotSupported(Soc::Ascend950));
             let text = "notifies that are named by their id are not supported on Ascend950";
             assert_eq!((error.code(), error.to_string().as_str()), (5, text));

@@ -5,9 +5,9 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use heapless::Vec;
 
 use crate::device::{Device, MAX_QUEUES};
-use crate::error::Error;
-use crate::port::{Platform, Port, with_core};
-use crate::sync::{Mutex, const_fn};
+use crate::error::{Error, Stop};
+use crate::port::{Launch, Platform, Port, with_core};
+use crate::sync::{Mutex, MutexGuard, const_fn};
 
 /// Starts a batch on the core that runs the caller: from now on calls stage their tasks. In a batch it changes nothing.
 ///
@@ -24,7 +24,9 @@ pub fn start() -> Result<(), Error> {
 /// The first refusal: [`Error::DoorbellRefused`], or what befell staged tasks before ([`Error::Suspended`] by a reset,
 /// [`Error::BadHandle`] by a freed thread). The tasks of that queue are dropped, those of the others run.
 pub fn end() -> Result<(), Error> {
-    with_core(|core| core.batch().end(&Platform, core.device())).unwrap_or(Err(Error::NoCore))
+    let launch = Launch;
+    let core = launch.core().ok_or(Error::NoCore)?;
+    Ok(core.batch().end(&Platform, core.device())?)
 }
 
 /// Tells the batches of a device's cores apart: where they are in memory. Zero: none.
@@ -46,16 +48,22 @@ pub(crate) struct Batch {
 }
 
 struct Staged {
-    /// Queues with tasks of this core that were not rung, each once.
+    /// Queues with tasks of this core that were not rung, each once, in the order of their first task.
     queues: Vec<u16, MAX_QUEUES>,
+    /// Which these are, a bit for each.
+    listed: [u64; MAX_QUEUES.div_ceil(64)],
     /// First mishap since the batch began.
-    error: Option<Error>,
+    mishap: Option<Stop>,
+}
+
+impl Staged {
+    const NONE: Self = Self { queues: Vec::new(), listed: [0; MAX_QUEUES.div_ceil(64)], mishap: None };
 }
 
 impl Batch {
     const_fn! {
         pub(crate) fn new() -> Self {
-            Self { open: AtomicUsize::new(BatchId::NONE.0), staged: Mutex::new(Staged { queues: Vec::new(), error: None }) }
+            Self { open: AtomicUsize::new(BatchId::NONE.0), staged: Mutex::new(Staged::NONE) }
         }
     }
 
@@ -74,57 +82,88 @@ impl Batch {
         self.open.store(self.id().0, Ordering::Relaxed);
     }
 
-    pub(crate) fn end<P: Port>(&self, port: &P, device: &Device) -> Result<(), Error> {
+    pub(crate) fn end<P: Port>(&self, port: &P, device: &Device) -> Result<(), Stop> {
         self.open.store(BatchId::NONE.0, Ordering::Relaxed);
         self.ring_staged(port, device);
-        self.staged.lock().error.take().map_or(Ok(()), Err)
+        self.lock().mishap.take().map_or(Ok(()), Err)
     }
 
     /// Closes the batch without ringing: its tasks are dropped. Whether there was anything to close.
     pub(crate) fn discard(&self, device: &Device) -> bool {
         let was_open = self.open.swap(BatchId::NONE.0, Ordering::Relaxed) != BatchId::NONE.0;
-        self.take_queues(|index| device.queue_at(index).drop_staged(self.id()));
-        self.staged.lock().error = None;
+        self.take_queues(|index| {
+            device.queue_at(index).drop_staged(self.id());
+            Ok(())
+        });
+        self.lock().mishap = None;
         was_open
     }
 
-    /// Calls `with` for each queue of the list, in order, and empties it.
-    fn take_queues(&self, mut with: impl FnMut(usize)) {
+    #[cold]
+    #[inline(never)]
+    fn lock(&self) -> MutexGuard<'_, Staged> {
+        self.staged.lock()
+    }
+
+    /// Calls `with` for each queue of the list, in order, empties it, and remembers the first mishap.
+    fn take_queues(&self, mut with: impl FnMut(usize) -> Result<(), Stop>) {
+        // Held while `with` locks queues, one after the other: who holds a queue's lock waits for its own batch alone.
+        let mut staged = self.lock();
         let mut taken = 0;
-        loop {
-            // Not locked while `with` runs: it may note an error.
-            let Some(index) = self.staged.lock().queues.get(taken).copied() else { break };
-            with(index.into());
+        while let Some(index) = staged.queues.get(taken).copied() {
             taken += 1;
+            let (word, bit) = place(index);
+            staged.listed[word] &= !bit;
+            if let Err(mishap) = with(index.into()) {
+                staged.mishap.get_or_insert(mishap);
+            }
         }
-        self.staged.lock().queues.clear();
+        staged.queues.clear();
     }
 
     /// Remembers that queue `index` has its first staged task.
     #[cold]
+    #[inline(never)]
     pub(crate) fn note(&self, index: usize) {
-        let mut staged = self.staged.lock();
+        let mut staged = self.lock();
         let index = index as u16;
+        let (word, bit) = place(index);
         // A queue comes here again when another core has rung what this one staged.
-        if !staged.queues.contains(&index) && staged.queues.push(index).is_err() {
+        if staged.listed[word] & bit != 0 {
+            return;
+        }
+        staged.listed[word] |= bit;
+        if staged.queues.push(index).is_err() {
             debug_assert!(false, "the list has room for every queue of the device");
         }
     }
 
     /// Remembers the first mishap, for the end of the batch to report.
-    pub(crate) fn note_error(&self, error: Error) {
-        self.staged.lock().error.get_or_insert(error);
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn note_mishap(&self, mishap: Stop) {
+        self.lock().mishap.get_or_insert(mishap);
+    }
+
+    /// `result`, whose mishap the end of the batch reports, too.
+    pub(crate) fn keep_mishap(&self, result: Result<(), Stop>) -> Result<(), Stop> {
+        if let Err(mishap) = result {
+            self.note_mishap(mishap);
+        }
+        result
     }
 
     /// Rings every queue with staged tasks. Called at the end, and while one ring is full: what the others hold may be what
     /// the full one waits for.
     pub(crate) fn ring_staged<P: Port>(&self, port: &P, device: &Device) {
-        self.take_queues(|index| {
-            if let Err(error) = device.queue_at(index).ring_staged(port, self.id()) {
-                self.note_error(error);
-            }
-        });
+        self.take_queues(|index| device.queue_at(index).ring_staged(port, self.id()));
     }
+}
+
+/// Word and bit of a queue in [`Staged::listed`].
+fn place(index: u16) -> (usize, u64) {
+    let index = index as usize % MAX_QUEUES;
+    (index / 64, 1 << (index % 64))
 }
 
 #[cfg(all(test, not(loom)))]
@@ -140,7 +179,10 @@ mod tests {
             // Each twice: a queue comes again when another core has rung what this one had staged.
             (0..QUEUES).chain(0..QUEUES).for_each(|index| batch.note(index));
             let mut taken = Vec::<usize, { MAX_QUEUES + 1 }>::new();
-            batch.take_queues(|index| taken.push(index).expect("no more queues than there are"));
+            batch.take_queues(|index| {
+                taken.push(index).expect("no more queues than there are");
+                Ok(())
+            });
             assert!(taken.iter().copied().eq(0..QUEUES), "round {round}");
             batch.take_queues(|index| panic!("queue {index} was taken before"));
         }

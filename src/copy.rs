@@ -3,12 +3,13 @@
 use crate::device::Core;
 use crate::encode::Task;
 use crate::error::Error;
-use crate::port::{Launch, Platform, Port, with_core};
-use crate::queue::{Tasks, submit};
+use crate::port::{Launch, Platform, Port};
+use crate::queue::submit;
 use crate::short::{Short, submit_one, submit_some};
-use crate::spec::DeviceAddr;
 use crate::spec::thread::ThreadHandle;
+use crate::spec::{DeviceAddr, Sqe};
 use crate::thread::Thread;
+use crate::work::{Tasks, Work};
 
 /// Most bytes of one task: 4 GiB - 2 MiB. The 32-bit length can't wrap, and every chunk keeps the alignment of the first.
 pub const MAX_CHUNK: u64 = (4 << 30) - (2 << 20);
@@ -43,7 +44,9 @@ fn short_chunks(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: u64
     if dst.is_null() || src.is_null() || len <= MAX_CHUNK || len > MAX_SHORT || (dst.0 | src.0) >> 63 != 0 {
         return Short::NotTaken;
     }
-    with_core(|core| submit_some(&Platform, core, handle, Chunks::new(dst, src, len))).unwrap_or(Short::NotTaken)
+    let launch = Launch;
+    let Some(core) = launch.core() else { return Short::NotTaken };
+    submit_some(&Platform, core, handle, Chunks::new(dst, src, len))
 }
 
 /// What [`short`] does not take, on the core that runs the caller. Answers as `HcommLocalCopyOnThread`.
@@ -57,8 +60,9 @@ pub(crate) fn long(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: 
 #[inline(never)]
 fn checked(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
     check_addresses(dst, src)?;
-    let thread = Thread::from_handle(handle)?;
-    with_core(|core| local_copy(&Platform, core, &thread, dst, src, len)).unwrap_or(Err(Error::NoCore))
+    let launch = Launch;
+    let (core, thread) = Thread::on_core(&launch, handle)?;
+    local_copy(&Platform, core, thread, dst, src, len)
 }
 
 /// # Errors
@@ -77,14 +81,14 @@ pub(crate) fn check_addresses(dst: DeviceAddr, src: DeviceAddr) -> Result<(), Er
 pub(crate) fn local_copy<P: Port>(
     port: &P,
     core: &Core<'_>,
-    thread: &Thread,
+    thread: Thread,
     dst: DeviceAddr,
     src: DeviceAddr,
     len: u64,
 ) -> Result<(), Error> {
     check_range(dst, len)?;
     check_range(src, len)?;
-    submit(port, core, thread, Chunks::new(dst, src, len))
+    submit(port, core, thread, &mut Work::sdma(core.device().soc(), dst, src, len, 0))
 }
 
 /// # Errors
@@ -106,42 +110,25 @@ pub struct Chunk {
     pub len: u32,
 }
 
-/// The tasks of one copy or reduce, in order of address. Lengths add up to that of the copy, none is 0.
+/// The chunks of one copy or reduce, in order of address. Lengths add up to that of the copy, none is 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunks {
     dst: DeviceAddr,
     src: DeviceAddr,
     len: u64,
     done: u64,
-    opcode: u8,
 }
 
 impl Chunks {
     /// The chunks of a copy of `len` bytes. Addresses are taken as they are: they wrap at 2^64.
     #[inline]
     pub const fn new(dst: DeviceAddr, src: DeviceAddr, len: u64) -> Self {
-        Self { dst, src, len, done: 0, opcode: 0 }
+        Self { dst, src, len, done: 0 }
     }
 
-    /// Makes each task a reduce: the opcode byte of an SDMA descriptor.
-    pub(crate) const fn with_opcode(self, opcode: u8) -> Self {
-        Self { opcode, ..self }
-    }
-}
-
-impl Iterator for Chunks {
-    type Item = Chunk;
-
-    #[inline]
-    fn next(&mut self) -> Option<Chunk> {
-        if self.done == self.len { None } else { Some(self.take()) }
-    }
-}
-
-impl Chunks {
     /// The next chunk; an empty one if there is none.
     #[inline]
-    fn take(&mut self) -> Chunk {
+    pub(crate) fn take_next(&mut self) -> Chunk {
         let len = (self.len - self.done).min(MAX_CHUNK) as u32;
         let at = |start: DeviceAddr| DeviceAddr(start.0.wrapping_add(self.done));
         let chunk = Chunk { dst: at(self.dst), src: at(self.src), len };
@@ -150,20 +137,32 @@ impl Chunks {
     }
 }
 
+/// As copies of an Ascend950, which alone has a short way.
 impl Tasks for Chunks {
     #[inline]
     fn remaining(&self) -> u64 {
         (self.len - self.done).div_ceil(MAX_CHUNK)
     }
 
-    #[inline]
-    fn next(&mut self) -> Task {
-        let Chunk { dst, src, len } = self.take();
-        Task::Sdma { src, dst, len, opcode: self.opcode }
+    #[inline(always)]
+    fn next(&mut self, stamp: u64) -> Sqe {
+        let Chunk { dst, src, len } = self.take_next();
+        let mut sqe = Task::Sdma { src, dst, len, opcode: 0 }.for_950(0);
+        sqe.0[0] |= stamp;
+        sqe
     }
 
     fn queued_len(&self) -> u64 {
         self.done
+    }
+}
+
+impl Iterator for Chunks {
+    type Item = Chunk;
+
+    #[inline]
+    fn next(&mut self) -> Option<Chunk> {
+        if self.done == self.len { None } else { Some(self.take_next()) }
     }
 }
 
@@ -180,7 +179,7 @@ mod tests {
     fn copy(port: &mut TestPort, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
         let device = port.device();
         let thread = port.thread(&device);
-        local_copy(port, &Core::new(&device), &thread, dst, src, len)
+        local_copy(port, &Core::new(&device), thread, dst, src, len)
     }
 
     #[test]
@@ -252,7 +251,7 @@ mod tests {
         let core = Core::new(&device);
         core.set_sq_full_timeout_us(1);
         let one = DeviceAddr(1);
-        let Err(Error::QueueFull(full)) = local_copy(&port, &core, &thread, one, one, u64::MAX) else { panic!("full") };
+        let Err(Error::QueueFull(full)) = local_copy(&port, &core, thread, one, one, u64::MAX) else { panic!("full") };
         assert_eq!(full.queued_len, 3 * MAX_CHUNK);
     }
 

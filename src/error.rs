@@ -2,12 +2,13 @@
 
 use zerocopy::{FromBytes, Immutable, KnownLayout, TryFromBytes};
 
-use crate::spec::DeviceAddr;
 use crate::spec::code;
 use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::params::ParamsError;
+use crate::spec::queue::MIN_DEPTH;
 use crate::spec::soc::Soc;
 use crate::spec::thread::{Engine, ThreadHandle};
+use crate::spec::{DeviceAddr, SQE_SIZE};
 
 /// A ring stayed full for longer than the caller waits. It is as it was before the call but for what `queued_len` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, FromBytes, Immutable, KnownLayout)]
@@ -191,6 +192,40 @@ pub enum Error {
     /// Not the parameters of this kernel.
     #[error(transparent)]
     BadParams(#[from] ParamsError),
+}
+
+/// Why a queue takes no tasks: an [`Error`] that fits into two registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// [`Error::DoorbellRefused`].
+    DoorbellRefused { sq_id: u32 },
+    /// [`Error::Suspended`].
+    Suspended { sq_id: u32 },
+    /// [`Error::BadHandle`].
+    BadHandle(ThreadHandle),
+    /// [`Error::BadQueue`] of the depth.
+    BadDepth { sq_id: u32, depth: u32 },
+    /// [`Error::BadQueue`] of the ring's address.
+    BadRing { sq_id: u32, base: DeviceAddr },
+    /// [`Error::BadQueue`] of the head.
+    BadHead { sq_id: u32, head: u32, limit: u32 },
+}
+const _: () = assert!(size_of::<Stop>() == 16);
+
+impl From<Stop> for Error {
+    #[cold]
+    #[inline(never)]
+    fn from(stop: Stop) -> Self {
+        let (sq_id, field, value, limit) = match stop {
+            Stop::DoorbellRefused { sq_id } => return Self::DoorbellRefused { sq_id },
+            Stop::Suspended { sq_id } => return Self::Suspended { sq_id },
+            Stop::BadHandle(handle) => return Self::BadHandle(handle),
+            Stop::BadDepth { sq_id, depth } => (sq_id, QueueField::Depth, depth.into(), MIN_DEPTH.into()),
+            Stop::BadRing { sq_id, base } => (sq_id, QueueField::RingAddress, base.0, SQE_SIZE as u64),
+            Stop::BadHead { sq_id, head, limit } => (sq_id, QueueField::Head, head.into(), limit.into()),
+        };
+        Self::BadQueue { sq_id, field, value, limit }
+    }
 }
 
 impl Error {

@@ -23,6 +23,8 @@
 pub mod abi;
 mod aclrt_notify;
 pub mod batch;
+#[cfg(feature = "c-platform")]
+pub mod c_platform;
 pub mod comm;
 pub mod copy;
 mod device;
@@ -49,6 +51,7 @@ mod test_rig;
 mod thread;
 pub mod timeout;
 mod wait;
+mod work;
 
 pub use device::{Core, Device, LaunchEnd, NOTIFY_WAIT_TIMEOUT_S, SQ_FULL_TIMEOUT_US};
 pub use error::{Error, QueueField, QueueFull};

@@ -11,12 +11,13 @@ use loom::sync::atomic::{AtomicU32, Ordering, fence};
 use crate::device::{Core, Device};
 use crate::encode::Task;
 use crate::port::{DoorbellRefused, Port, QueueId};
-use crate::queue::{One, Tasks, submit};
+use crate::queue::submit;
 use crate::short::{Short, submit_one};
 use crate::spec::queue::QueueStatus;
 use crate::spec::thread::{DescriptorTag, Engine, ThreadDescriptor, ThreadHandle};
 use crate::spec::{DeviceAddr, SQE_SIZE, Sqe};
 use crate::thread::Thread;
+use crate::work::Tasks;
 
 /// Word of a descriptor that holds the source, by which the tests know a task.
 const SRC_WORD: usize = 4;
@@ -98,8 +99,12 @@ impl DelayNs for Yield {
     }
 }
 
-/// `left` tasks; the source of each is `name`.
-#[derive(Clone)]
+/// A task whose source is `name`.
+fn named(name: u64) -> Task {
+    Task::Sdma { src: DeviceAddr(name), dst: DeviceAddr(0), len: 1, opcode: 0 }
+}
+
+/// `left` of them.
 struct Named {
     name: u64,
     left: u64,
@@ -110,9 +115,11 @@ impl Tasks for Named {
         self.left
     }
 
-    fn next(&mut self) -> Task {
+    fn next(&mut self, stamp: u64) -> Sqe {
         self.left -= 1;
-        Task::Sdma { src: DeviceAddr(self.name), dst: DeviceAddr(0), len: 1, opcode: 0 }
+        let mut sqe = named(self.name).for_950(0);
+        sqe.0[0] |= stamp;
+        sqe
     }
 
     fn queued_len(&self) -> u64 {
@@ -122,9 +129,8 @@ impl Tasks for Named {
 
 /// One task, the short way if it is taken.
 fn queue_one(port: &LoomPort, core: &Core<'_>, thread: &Thread, name: u64) {
-    let task = Task::Sdma { src: DeviceAddr(name), dst: DeviceAddr(0), len: 1, opcode: 0 };
-    if !matches!(submit_one(port, core, thread.handle(), || Some(task)), Short::Queued) {
-        submit(port, core, thread, One::new(task)).expect("queued");
+    if !matches!(submit_one(port, core, thread.handle(), || Some(named(name))), Short::Queued) {
+        submit(port, core, *thread, &mut Named { name, left: 1 }).expect("queued");
     }
 }
 
@@ -163,7 +169,7 @@ fn explore(depth: usize, tasks: &'static [u64], one_by_one: bool, check: fn(&[u6
                     if one_by_one {
                         (0..left).for_each(|_| queue_one(&port, &core, &thread, name));
                     } else {
-                        submit(&*port, &core, &thread, Named { name, left }).expect("queued");
+                        submit(&*port, &core, thread, &mut Named { name, left }).expect("queued");
                     }
                 })
             })

@@ -3,12 +3,13 @@
 use crate::device::Core;
 use crate::encode::{NotifyId, Task};
 use crate::error::Error;
-use crate::port::{Launch, Platform, Port, with_core};
-use crate::queue::{One, submit};
+use crate::port::{Launch, Platform, Port};
+use crate::queue::submit;
 use crate::short::{Short, submit_one};
 use crate::spec::soc::Soc;
 use crate::spec::thread::ThreadHandle;
 use crate::thread::{Peer, Thread};
+use crate::work::Work;
 
 /// What is done with a notify, and with which.
 #[derive(Clone, Copy, Debug)]
@@ -45,18 +46,19 @@ pub(crate) fn long(handle: ThreadHandle, action: Action) -> Result<(), Error> {
     if matches!(action, Action::Record { to: ThreadHandle(0), .. }) {
         return Err(Error::NullThread);
     }
-    let thread = Thread::from_handle(handle)?;
-    with_core(|core| on_thread(&Platform, core, &thread, action)).unwrap_or(Err(Error::NoCore))
+    let launch = Launch;
+    let (core, thread) = Thread::on_core(&launch, handle)?;
+    on_thread(&Platform, core, thread, action)
 }
 
 /// The task on a thread that was looked up.
-fn on_thread<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, action: Action) -> Result<(), Error> {
+fn on_thread<P: Port>(port: &P, core: &Core<'_>, thread: Thread, action: Action) -> Result<(), Error> {
     let id = |of: Peer, index| NotifyId::new(core.device().soc(), of.notify_id(index)?);
     let task = match action {
         Action::Record { to, index } => Task::NotifyRecord { id: id(Peer::look_up(core, to)?, index)? },
         Action::Wait { index, timeout_s } => Task::NotifyWait { id: id(thread.peer(), index)?, timeout_s },
     };
-    submit(port, core, thread, One::new(task))
+    submit(port, core, thread, &mut Work::one(core.device().soc(), task))
 }
 
 #[cfg(all(test, not(loom)))]
@@ -70,8 +72,8 @@ mod tests {
         let mut port = TestPort::new(8);
         let device = port.device();
         let (thread, core) = (port.thread(&device), Core::new(&device));
-        on_thread(&port, &core, &thread, Action::Record { to: thread.handle(), index: 1 }).unwrap();
-        on_thread(&port, &core, &thread, Action::Wait { index: 0, timeout_s: 77 }).unwrap();
+        on_thread(&port, &core, thread, Action::Record { to: thread.handle(), index: 1 }).unwrap();
+        on_thread(&port, &core, thread, Action::Wait { index: 0, timeout_s: 77 }).unwrap();
         let expected = [NotifyRecord::new(0x1_ffff).build(0), NotifyWait::new(40, 77).build(1)];
         assert_eq!(port.slots()[..3], [expected[0], expected[1], STALE]);
     }
@@ -84,8 +86,8 @@ mod tests {
         for index in [3, u32::MAX] {
             let error = Error::BadNotifyIndex { index, count: 3 };
             let record = Action::Record { to: thread.handle(), index };
-            assert_eq!(on_thread(&port, &core, &thread, record), Err(error));
-            assert_eq!(on_thread(&port, &core, &thread, Action::Wait { index, timeout_s: 1 }), Err(error));
+            assert_eq!(on_thread(&port, &core, thread, record), Err(error));
+            assert_eq!(on_thread(&port, &core, thread, Action::Wait { index, timeout_s: 1 }), Err(error));
             assert_eq!(error.code(), 2);
         }
         assert_eq!(port.slots(), [STALE; 8]);
@@ -98,8 +100,8 @@ mod tests {
         let (thread, core) = (port.thread(&device), Core::new(&device));
         let error = Error::NotifyIdTooLarge { id: 0x2_0000, limit: 0x1_ffff };
         let record = Action::Record { to: thread.handle(), index: 2 };
-        assert_eq!(on_thread(&port, &core, &thread, record), Err(error));
-        assert_eq!(on_thread(&port, &core, &thread, Action::Wait { index: 2, timeout_s: 1 }), Err(error));
+        assert_eq!(on_thread(&port, &core, thread, record), Err(error));
+        assert_eq!(on_thread(&port, &core, thread, Action::Wait { index: 2, timeout_s: 1 }), Err(error));
         assert_eq!(port.slots(), [STALE; 8]);
     }
 }

@@ -3,65 +3,23 @@
 //! Publication is two steps that no other core of the device can come between: all slots of a group are written, then one
 //! barrier and one doorbell make them the device's. A group that is refused leaves tail and task ids as they were.
 
-use core::ops::DerefMut;
 use core::sync::atomic::Ordering;
 
 use crate::batch::BatchId;
 use crate::device::Core;
-use crate::encode::Task;
-use crate::error::{Error, QueueField};
+use crate::encode::{stamp_910, stamp_950};
+use crate::error::{Error, Stop};
 use crate::port::Port;
 use crate::ring::Ring;
-use crate::spec::Sqe;
 use crate::spec::queue::QueueStatus;
 use crate::spec::soc::Soc;
 use crate::spec::stars910::{Stamp, flip_place_holder};
 use crate::spec::thread::ThreadHandle;
-use crate::sync::{Mutex, const_fn, fence};
+use crate::sync::{Mutex, MutexGuard, const_fn, fence};
 use crate::task_id::{Flip, FlippingId, HeldBlock, IdDraw, IdRange};
 use crate::thread::Thread;
 use crate::wait::Wait;
-
-/// Tasks of one call, in order.
-pub(crate) trait Tasks: Clone {
-    /// Tasks still to be queued.
-    fn remaining(&self) -> u64;
-    /// The next task, of which there is one.
-    fn next(&mut self) -> Task;
-    /// Bytes of the tasks that were taken.
-    fn queued_len(&self) -> u64;
-}
-
-/// A call of one task that moves no bytes.
-#[derive(Clone, Copy)]
-pub(crate) struct One {
-    task: Task,
-    left: u64,
-}
-
-impl One {
-    #[inline]
-    pub(crate) fn new(task: Task) -> Self {
-        Self { task, left: 1 }
-    }
-}
-
-impl Tasks for One {
-    #[inline]
-    fn remaining(&self) -> u64 {
-        self.left
-    }
-
-    #[inline]
-    fn next(&mut self) -> Task {
-        self.left = 0;
-        self.task
-    }
-
-    fn queued_len(&self) -> u64 {
-        0
-    }
-}
+use crate::work::Tasks;
 
 /// Where the next task id of a queue comes from: which of the two depends on the SoC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +28,10 @@ pub(crate) struct Ids {
     pub(crate) range: IdRange,
     /// Ascend910B, Ascend910_93.
     flipping: FlippingId,
+}
+
+impl Ids {
+    const FIRST: Self = Self { range: IdRange::EMPTY, flipping: FlippingId::FIRST };
 }
 
 /// The device's own state of one queue. What a call reads together lies together.
@@ -105,7 +67,7 @@ impl State {
         short_end: 0,
         enabled: QueueStatus::FREE,
         stager: BatchId::NONE,
-        ids: Ids { range: IdRange::EMPTY, flipping: FlippingId::FIRST },
+        ids: Ids::FIRST,
     };
 
     /// Free entries as far as the cached head tells. One entry stays empty: a full ring differs from an empty one.
@@ -120,13 +82,12 @@ impl State {
     }
 
     /// Reads the head again. The device is not trusted: it can only have come closer to the tail.
-    fn read_head<P: Port>(&mut self, port: &P) -> Result<(), Error> {
+    fn read_head<P: Port>(&mut self, port: &P) -> Result<(), Stop> {
         let ring = self.ring;
         let head = port.head(ring.queue);
         let outstanding = ring.distance(self.head, self.tail);
         if head >= ring.depth || ring.distance(head, self.tail) > outstanding {
-            let (value, limit) = (head.into(), self.tail.into());
-            return Err(Error::BadQueue { sq_id: ring.queue.sq_id, field: QueueField::Head, value, limit });
+            return Err(Stop::BadHead { sq_id: ring.queue.sq_id, head, limit: self.tail });
         }
         // Pairs with the device's release store of the head: it has read the entries before it, we may write them now.
         fence(Ordering::Acquire);
@@ -150,18 +111,20 @@ impl State {
 
     /// Makes everything up to the tail the device's.
     #[inline]
-    fn ring<P: Port>(&mut self, port: &P) -> Result<(), Error> {
+    fn ring<P: Port>(&mut self, port: &P) -> Result<(), Stop> {
         // Pairs with the device's acquire load of the doorbell: it sees the new tail only after the slots.
         port.store_barrier();
         if port.ring(self.ring.queue, self.tail).is_err() {
-            return Err(Error::DoorbellRefused { sq_id: self.ring.queue.sq_id });
+            return Err(Stop::DoorbellRefused { sq_id: self.ring.queue.sq_id });
         }
         (self.rung, self.stager) = (self.tail, BatchId::NONE);
         Ok(())
     }
 
     /// Rings for what is staged. On a refusal `batch` drops its tasks: they must not run with a later doorbell.
-    fn ring_staged<P: Port>(&mut self, port: &P, batch: BatchId) -> Result<(), Error> {
+    #[cold]
+    #[inline(never)]
+    fn ring_staged<P: Port>(&mut self, port: &P, batch: BatchId) -> Result<(), Stop> {
         let result = if self.has_staged() { self.ring(port) } else { Ok(()) };
         self.drop_staged(batch);
         result
@@ -176,12 +139,11 @@ impl State {
     }
 
     /// Starts anew at the head that the device reports: after a thread was acquired or its queue was reset.
-    fn restart<P: Port>(&mut self, port: &P, status: QueueStatus) -> Result<(), Error> {
+    fn restart<P: Port>(&mut self, port: &P, status: QueueStatus) -> Result<(), Stop> {
         let Ring { depth, queue, .. } = self.ring;
         let head = port.head(queue);
         if head >= depth {
-            let (value, limit) = (head.into(), depth.into());
-            return Err(Error::BadQueue { sq_id: queue.sq_id, field: QueueField::Head, value, limit });
+            return Err(Stop::BadHead { sq_id: queue.sq_id, head, limit: depth });
         }
         (self.head, self.rung, self.tail, self.stager) = (head, head, head, BatchId::NONE);
         self.enabled = QueueStatus::ENABLED.with_epoch(status.epoch());
@@ -208,7 +170,7 @@ impl QueueSlot {
     }
 
     #[inline]
-    pub(crate) fn lock(&self) -> impl DerefMut<Target = State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
 
@@ -216,15 +178,22 @@ impl QueueSlot {
         &self.held
     }
 
+    /// [`lock`](Self::lock) for the long ways: out of line.
+    #[cold]
+    #[inline(never)]
+    fn lock_long(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
     /// Rings for the tasks that `batch` has staged, if there are any.
-    pub(crate) fn ring_staged<P: Port>(&self, port: &P, batch: BatchId) -> Result<(), Error> {
-        let mut state = self.state.lock();
+    pub(crate) fn ring_staged<P: Port>(&self, port: &P, batch: BatchId) -> Result<(), Stop> {
+        let mut state = self.lock_long();
         if state.stager == batch { state.ring_staged(port, batch) } else { Ok(()) }
     }
 
     /// Forgets the tasks that `batch` has staged.
     pub(crate) fn drop_staged(&self, batch: BatchId) {
-        self.state.lock().drop_staged(batch);
+        self.lock_long().drop_staged(batch);
     }
 }
 
@@ -235,35 +204,38 @@ impl QueueSlot {
 /// [`Error::Suspended`], [`Error::QueueFull`], [`Error::DoorbellRefused`] in this order; [`Error::BadHandle`] when the thread
 /// has been freed; [`Error::BadQueue`] when the device reports what can't be. The group that was refused left no trace.
 #[cold]
-pub(crate) fn submit<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, mut tasks: impl Tasks) -> Result<(), Error> {
+#[inline(never)]
+pub(crate) fn submit<P: Port>(port: &P, core: &Core<'_>, thread: Thread, tasks: &mut impl Tasks) -> Result<(), Error> {
     let slot = core.device().queue_of(thread.handle());
     let soc = core.device().soc();
     let mut wait = None;
     let mut flows = false;
     while tasks.remaining() > 0 {
-        let mut state = slot.state.lock();
-        let refusing = enter(port, core, thread, slot, &mut state)?;
+        let mut state = slot.lock_long();
+        let doorbell = enter(port, core, thread, slot, &mut state)?;
 
         let room = state.ring.depth - 1;
         let needed = state.entries_for(soc, tasks.remaining());
         let wanted = u32::try_from(needed).map_or(room, |needed| needed.min(room));
-        if state.free() < wanted {
+        let mut free = state.free();
+        if free < wanted {
             state.read_head(port)?;
+            free = state.free();
         }
         // More tasks than entries: they flow through the ring as it drains.
         flows |= needed > room.into();
-        let group = if flows { state.free().min(wanted) } else { wanted };
-        if group > 0 && state.free() >= group {
-            if refusing {
+        let group = if flows { free.min(wanted) } else { wanted };
+        if group > 0 && free >= group {
+            if doorbell == Doorbell::Refusing {
                 return Err(Error::DoorbellRefused { sq_id: state.ring.queue.sq_id });
             }
-            publish(port, core, thread, slot, &mut state, &mut tasks, group)?;
+            publish(port, core, thread, slot, &mut state, tasks, group)?;
             wait = None;
             continue;
         }
 
         // What is staged here will never run unless it is rung for, and then nor will this call.
-        state.ring_staged(port, core.batch().current()).inspect_err(|error| core.batch().note_error(*error))?;
+        core.batch().keep_mishap(state.ring_staged(port, core.batch().current()))?;
         let State { ring, head, tail, .. } = *state;
         // The lock is free during the pause: another core's call on this queue has a limit of its own.
         drop(state);
@@ -276,67 +248,77 @@ pub(crate) fn submit<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, mut ta
     Ok(())
 }
 
-/// Makes `state` that of `thread`'s present life, and looks at the status. `Ok(true)`: it refuses doorbells.
+/// What a queue that can be entered does with a doorbell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+enum Doorbell {
+    Taking,
+    Refusing,
+}
+
+/// Makes `state` that of `thread`'s present life, and looks at the status.
 #[inline]
 fn enter<P: Port>(
     port: &P,
     core: &Core<'_>,
-    thread: &Thread,
+    thread: Thread,
     slot: &QueueSlot,
     state: &mut State,
-) -> Result<bool, Error> {
+) -> Result<Doorbell, Stop> {
     if state.handle == thread.handle() && port.status(state.ring.queue) == state.enabled {
-        return Ok(false);
+        return Ok(Doorbell::Taking);
     }
     enter_anew(port, core, thread, slot, state)
 }
 
 #[cold]
+#[inline(never)]
 fn enter_anew<P: Port>(
     port: &P,
     core: &Core<'_>,
-    thread: &Thread,
+    thread: Thread,
     slot: &QueueSlot,
     state: &mut State,
-) -> Result<bool, Error> {
-    if state.handle != thread.handle() {
+) -> Result<Doorbell, Stop> {
+    let is_new = state.handle != thread.handle();
+    if is_new {
         let ring = thread.ring()?;
         if state.has_staged() {
-            core.batch().note_error(Error::BadHandle(thread.handle()));
+            core.batch().note_mishap(Stop::BadHandle(thread.handle()));
         }
-        *state = State { ring, ..State::NONE };
+        // Of no thread until it has started anew.
+        (state.handle, state.ring, state.ids) = (ThreadHandle(0), ring, Ids::FIRST);
+        (state.tail, state.short_end, state.stager) = (0, 0, BatchId::NONE);
         slot.held.clear();
-        let status = port.status(ring.queue);
-        state.restart(port, status)?;
-        state.handle = thread.handle();
     }
     let sq_id = state.ring.queue.sq_id;
     let status = port.status(state.ring.queue);
     match status.state() {
-        QueueStatus::SUSPENDED => return Err(Error::Suspended { sq_id }),
+        QueueStatus::SUSPENDED => return Err(Stop::Suspended { sq_id }),
         QueueStatus::ENABLED | QueueStatus::REFUSING => {}
-        _ => return Err(Error::BadHandle(thread.handle())),
+        _ => return Err(Stop::BadHandle(thread.handle())),
     }
-    if status.epoch() != state.enabled.epoch() {
+    if is_new || status.epoch() != state.enabled.epoch() {
         if state.has_staged() {
-            core.batch().note_error(Error::Suspended { sq_id });
+            core.batch().note_mishap(Stop::Suspended { sq_id });
         }
         state.restart(port, status)?;
+        state.handle = thread.handle();
     }
-    Ok(status.state() == QueueStatus::REFUSING)
+    Ok(if status.state() == QueueStatus::REFUSING { Doorbell::Refusing } else { Doorbell::Taking })
 }
 
 /// Waits until the device has taken every task that was queued on `thread` before, those that a batch has staged included.
 ///
 /// # Errors
 /// [`Error::QueueFull`] with no entry wanted when that takes longer than `timeout_us` (`None` = for ever), and as [`submit`].
-pub(crate) fn drain<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, timeout_us: Option<u64>) -> Result<(), Error> {
+pub(crate) fn drain<P: Port>(port: &P, core: &Core<'_>, thread: Thread, timeout_us: Option<u64>) -> Result<(), Error> {
     let slot = core.device().queue_of(thread.handle());
     let mut wait = Wait::new(port, timeout_us);
     loop {
-        let mut state = slot.state.lock();
+        let mut state = slot.lock_long();
         enter(port, core, thread, slot, &mut state)?;
-        state.ring_staged(port, core.batch().current()).inspect_err(|error| core.batch().note_error(*error))?;
+        core.batch().keep_mishap(state.ring_staged(port, core.batch().current()))?;
         state.read_head(port)?;
         let State { ring, head, tail, .. } = *state;
         if head == tail {
@@ -355,63 +337,67 @@ pub(crate) fn drain<P: Port>(port: &P, core: &Core<'_>, thread: &Thread, timeout
 fn publish<P: Port>(
     port: &P,
     core: &Core<'_>,
-    thread: &Thread,
+    thread: Thread,
     slot: &QueueSlot,
     state: &mut State,
     tasks: &mut impl Tasks,
     group: u32,
-) -> Result<(), Error> {
+) -> Result<(), Stop> {
     let batch = core.batch().current();
     if batch != BatchId::NONE && batch != state.stager && state.has_staged() {
         // Of another core: rung for now, lest its tasks and ours share their fate at the end of either batch.
         state.ring(port)?;
     }
-    let before = (state.tail, state.ids);
-    let mut left = tasks.clone();
+    let (tail, flipping) = (state.tail, state.ids.flipping);
     let held = core.device().queues().iter().map(QueueSlot::held);
     let mut draw = IdDraw::new(core.device().ids(), held, &slot.held, state.ids.range);
-    let Ring { stream_id, .. } = state.ring;
-    match core.device().soc() {
-        Soc::Ascend950 => write(port, state, group, |_| left.next().for_950(draw.next())),
-        Soc::Ascend910B | Soc::Ascend910_93 => write(port, state, group, |ids| match ids.flipping.next() {
-            Flip::TaskId(task_id) => left.next().for_910(Stamp { stream_id, task_id }),
-            Flip::PlaceHolder(flips) => flip_place_holder(stream_id, flips),
-        }),
+    let soc = core.device().soc();
+    for _ in 0..group {
+        write_entry(port, soc, state, &mut draw, tasks);
     }
     if batch != BatchId::NONE {
         if !state.has_staged() {
             core.batch().note(core.device().queue_index(thread.handle()));
         }
         state.stager = batch;
-    } else if let Err(error) = state.ring(port) {
+    } else if let Err(mishap) = state.ring(port) {
         draw.undo();
-        (state.tail, state.ids) = before;
-        return Err(error);
+        (state.tail, state.ids.flipping) = (tail, flipping);
+        return Err(mishap);
     }
     state.ids.range = draw.finish();
     state.open_short_way();
-    *tasks = left;
     Ok(())
 }
 
-/// Fills the next `group` free entries, and moves the tail behind them.
-#[inline]
-fn write<P: Port>(port: &P, state: &mut State, group: u32, mut next: impl FnMut(&mut Ids) -> Sqe) {
-    let ring = state.ring;
-    for _ in 0..group {
-        let sqe = next(&mut state.ids);
-        // SAFETY: `tail` is below the depth of a ring that `Ring::new` checked and the host keeps mapped for the thread's
-        // life (`Device::set_thread_table`); `submit` saw `group` free entries from here on, which are ours until the
-        // doorbell.
-        unsafe { port.write_slot(ring.slot(state.tail), &sqe) };
-        state.tail = ring.after(state.tail);
-    }
+/// Fills the entry at the tail, which is free, and moves the tail behind it: with the next task, or with a place holder
+/// before the first one of a new round of ids. Out of line: the loop around it would be there once for each SoC.
+#[inline(never)]
+fn write_entry<'q, P: Port>(
+    port: &P,
+    soc: Soc,
+    state: &mut State,
+    draw: &mut IdDraw<'q, impl Iterator<Item = &'q HeldBlock> + Clone>,
+    tasks: &mut impl Tasks,
+) {
+    let Ring { stream_id, .. } = state.ring;
+    let sqe = match soc {
+        Soc::Ascend950 => tasks.next(stamp_950(draw.next())),
+        Soc::Ascend910B | Soc::Ascend910_93 => match state.ids.flipping.next() {
+            Flip::TaskId(task_id) => tasks.next(stamp_910(Stamp { stream_id, task_id })),
+            Flip::PlaceHolder(flips) => flip_place_holder(stream_id, flips),
+        },
+    };
+    // SAFETY: `tail` is below the depth of a ring that `Ring::new` checked and the host keeps mapped for the thread's life
+    // (`Device::set_thread_table`); `submit` saw that the entry is free, and it is ours until the doorbell.
+    unsafe { port.write_slot(state.ring.slot(state.tail), &sqe) };
+    state.tail = state.ring.after(state.tail);
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::error::QueueFull;
+    use crate::error::{QueueField, QueueFull};
     use crate::short::{Short, submit_one};
     use crate::spec::DeviceAddr;
     use crate::test_port::{Call, STALE, TestPort};
@@ -626,7 +612,7 @@ mod tests {
             let device = port.device();
             port.edit_descriptor(edit);
             let thread = port.thread(&device);
-            let result = submit(&port, &Core::new(&device), &thread, Bytes::new(1));
+            let result = submit(&port, &Core::new(&device), thread, &mut Bytes::new(1));
             assert!(
                 matches!(result, Err(Error::BadQueue { field: found, .. }) if found == field),
                 "{field:?}: {result:?}"
@@ -641,7 +627,7 @@ mod tests {
         let device = port.device();
         let thread = port.thread(&device);
         port.edit_descriptor(|descriptor| descriptor.tag.magic = 0);
-        let result = submit(&port, &Core::new(&device), &thread, Bytes::new(1));
+        let result = submit(&port, &Core::new(&device), thread, &mut Bytes::new(1));
         assert_eq!(result, Err(Error::BadHandle(thread.handle())));
     }
 
@@ -651,7 +637,7 @@ mod tests {
         let rig = Rig::new(TestPort::starting_at(8, 7));
         let core = rig.batching();
         for _ in 0..3 {
-            submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
+            submit(&rig.port, &core, rig.thread, &mut Bytes::new(1)).unwrap();
         }
         assert_eq!(rings(&rig.port.take_calls()), [] as [u32; 0]);
         assert_eq!(core.batch().end(&rig.port, &rig.device), Ok(()));
@@ -667,8 +653,8 @@ mod tests {
     fn batches_of_two_cores_on_one_queue_do_not_share_their_fate() {
         let rig = Rig::new(TestPort::new(8));
         let (first, second) = (rig.batching(), rig.batching());
-        submit(&rig.port, &first, &rig.thread, Bytes::new(1)).unwrap();
-        submit(&rig.port, &second, &rig.thread, Bytes::new(2)).unwrap();
+        submit(&rig.port, &first, rig.thread, &mut Bytes::new(1)).unwrap();
+        submit(&rig.port, &second, rig.thread, &mut Bytes::new(2)).unwrap();
         assert_eq!(
             rings(&rig.port.take_calls()),
             [1],
@@ -685,11 +671,11 @@ mod tests {
     fn nested_start_changes_nothing() {
         let rig = Rig::new(TestPort::new(8));
         let core = rig.batching();
-        submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
+        submit(&rig.port, &core, rig.thread, &mut Bytes::new(1)).unwrap();
         core.batch().start();
-        submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
+        submit(&rig.port, &core, rig.thread, &mut Bytes::new(1)).unwrap();
         core.batch().end(&rig.port, &rig.device).unwrap();
-        submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
+        submit(&rig.port, &core, rig.thread, &mut Bytes::new(1)).unwrap();
         assert_eq!(rings(&rig.port.take_calls()), [2, 3]);
     }
 
@@ -701,7 +687,7 @@ mod tests {
         // Two times everything in the ring is staged: only then is it rung for, and waited.
         rig.port.expect_delays(&[1000; 2]);
         for _ in 0..7 {
-            submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
+            submit(&rig.port, &core, rig.thread, &mut Bytes::new(1)).unwrap();
         }
         core.batch().end(&rig.port, &rig.device).unwrap();
         assert_eq!(rig.port.slots()[2], sqe(0, 6));
@@ -712,9 +698,9 @@ mod tests {
     fn refused_batch_is_dropped_and_does_not_run_later() {
         let rig = Rig::new(TestPort::new(8));
         let core = rig.batching();
-        submit(&rig.port, &core, &rig.thread, Bytes::new(2)).unwrap();
+        submit(&rig.port, &core, rig.thread, &mut Bytes::new(2)).unwrap();
         rig.port.refuse_ring.set(true);
-        assert_eq!(core.batch().end(&rig.port, &rig.device), Err(Error::DoorbellRefused { sq_id: 9 }));
+        assert_eq!(core.batch().end(&rig.port, &rig.device), Err(Stop::DoorbellRefused { sq_id: 9 }));
         rig.port.refuse_ring.set(false);
         rig.submit(1, 1).unwrap();
         assert_eq!(rings(&rig.port.take_calls()), [2, 1]);
@@ -727,11 +713,11 @@ mod tests {
     fn refused_call_leaves_the_batch_as_it_was() {
         let rig = Rig::new(TestPort::new(3));
         let core = rig.batching();
-        submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
+        submit(&rig.port, &core, rig.thread, &mut Bytes::new(1)).unwrap();
         rig.port.status.set(QueueStatus::SUSPENDED);
-        assert_eq!(submit(&rig.port, &core, &rig.thread, Bytes::new(1)), Err(Error::Suspended { sq_id: 9 }));
+        assert_eq!(submit(&rig.port, &core, rig.thread, &mut Bytes::new(1)), Err(Error::Suspended { sq_id: 9 }));
         rig.port.status.set(QueueStatus::REFUSING);
-        assert_eq!(submit(&rig.port, &core, &rig.thread, Bytes::new(1)), Err(Error::DoorbellRefused { sq_id: 9 }));
+        assert_eq!(submit(&rig.port, &core, rig.thread, &mut Bytes::new(1)), Err(Error::DoorbellRefused { sq_id: 9 }));
         rig.port.status.set(QueueStatus::ENABLED);
         core.batch().end(&rig.port, &rig.device).unwrap();
         assert_eq!(rings(&rig.port.take_calls()), [1]);
@@ -741,10 +727,10 @@ mod tests {
     fn reset_in_a_batch_is_reported_at_its_end() {
         let rig = Rig::new(TestPort::new(8));
         let core = rig.batching();
-        submit(&rig.port, &core, &rig.thread, Bytes::new(2)).unwrap();
+        submit(&rig.port, &core, rig.thread, &mut Bytes::new(2)).unwrap();
         rig.port.status.set(QueueStatus::ENABLED.with_epoch(1));
-        submit(&rig.port, &core, &rig.thread, Bytes::new(1)).unwrap();
-        assert_eq!(core.batch().end(&rig.port, &rig.device), Err(Error::Suspended { sq_id: 9 }));
+        submit(&rig.port, &core, rig.thread, &mut Bytes::new(1)).unwrap();
+        assert_eq!(core.batch().end(&rig.port, &rig.device), Err(Stop::Suspended { sq_id: 9 }));
         assert_eq!(rings(&rig.port.take_calls()), [1]);
     }
 
@@ -752,7 +738,7 @@ mod tests {
     fn batch_left_open_is_dropped_and_told() {
         let rig = Rig::new(TestPort::new(8));
         let core = rig.batching();
-        submit(&rig.port, &core, &rig.thread, Bytes::new(2)).unwrap();
+        submit(&rig.port, &core, rig.thread, &mut Bytes::new(2)).unwrap();
         assert!(core.finish_launch().batch_left_open);
         assert!(!core.finish_launch().batch_left_open);
         rig.submit(1, 1).unwrap();
@@ -763,12 +749,12 @@ mod tests {
     fn drain_rings_what_is_staged_and_waits_for_it() {
         let rig = Rig::new(TestPort::new(8));
         let core = rig.batching();
-        submit(&rig.port, &core, &rig.thread, Bytes::new(3)).unwrap();
+        submit(&rig.port, &core, rig.thread, &mut Bytes::new(3)).unwrap();
         rig.port.expect_delays(&[1000]);
         let busy = QueueFull { sq_id: 9, head: 0, tail: 3, wanted: 0, queued_len: 0, timeout_us: 1 };
-        assert_eq!(drain(&rig.port, &core, &rig.thread, Some(1)), Err(busy.into()));
+        assert_eq!(drain(&rig.port, &core, rig.thread, Some(1)), Err(busy.into()));
         rig.port.speed.set(3);
-        assert_eq!(drain(&rig.port, &core, &rig.thread, Some(0)), Ok(()));
+        assert_eq!(drain(&rig.port, &core, rig.thread, Some(0)), Ok(()));
         assert_eq!(rings(&rig.port.take_calls()), [3]);
     }
 

@@ -1,16 +1,17 @@
 //! Local reduce: argument checks; the split into chunks is that of the copy.
 
-use crate::copy::{Chunks, MAX_CHUNK, check_addresses, check_range};
+use crate::copy::{MAX_CHUNK, check_addresses, check_range};
 use crate::device::Core;
 use crate::encode::Task;
 use crate::error::Error;
-use crate::port::{Launch, Platform, Port, with_core};
+use crate::port::{Launch, Platform, Port};
 use crate::queue::submit;
 use crate::short::{Short, submit_one};
 use crate::spec::DeviceAddr;
 use crate::spec::data_type::{DataType, ReduceOp, SdmaReduce};
 use crate::spec::thread::ThreadHandle;
 use crate::thread::Thread;
+use crate::work::Work;
 
 /// What is reduced: `count` elements of `data_type` by `op`.
 #[derive(Clone, Copy, Debug)]
@@ -44,15 +45,16 @@ pub(crate) fn short(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, elem
 #[inline(never)]
 pub(crate) fn long(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, elements: Elements) -> Result<(), Error> {
     check_addresses(dst, src)?;
-    let thread = Thread::from_handle(handle)?;
-    with_core(|core| local_reduce(&Platform, core, &thread, dst, src, elements)).unwrap_or(Err(Error::NoCore))
+    let launch = Launch;
+    let (core, thread) = Thread::on_core(&launch, handle)?;
+    local_reduce(&Platform, core, thread, dst, src, elements)
 }
 
 /// The reduce on a thread that was looked up, between addresses that are not null.
 fn local_reduce<P: Port>(
     port: &P,
     core: &Core<'_>,
-    thread: &Thread,
+    thread: Thread,
     dst: DeviceAddr,
     src: DeviceAddr,
     elements: Elements,
@@ -68,7 +70,7 @@ fn local_reduce<P: Port>(
         check_range(addr, len)?;
     }
     // A chunk is a multiple of every element's size: none is cut.
-    submit(port, core, thread, Chunks::new(dst, src, len).with_opcode(reduce.opcode))
+    submit(port, core, thread, &mut Work::sdma(core.device().soc(), dst, src, len, reduce.opcode))
 }
 
 #[cfg(all(test, not(loom)))]
@@ -83,7 +85,7 @@ mod tests {
     fn reduce(port: &mut TestPort, dst: u64, count: u64, data_type: DataType, op: ReduceOp) -> Result<(), Error> {
         let device = port.device();
         let thread = port.thread(&device);
-        local_reduce(port, &Core::new(&device), &thread, DeviceAddr(dst), SRC, Elements { count, data_type, op })
+        local_reduce(port, &Core::new(&device), thread, DeviceAddr(dst), SRC, Elements { count, data_type, op })
     }
 
     #[test]

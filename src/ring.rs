@@ -1,6 +1,6 @@
 //! Where the entries of a submission queue are, and how they follow each other.
 
-use crate::error::{Error, QueueField};
+use crate::error::Stop;
 use crate::port::QueueId;
 use crate::spec::queue::MIN_DEPTH;
 use crate::spec::{DeviceAddr, SQE_SIZE};
@@ -22,16 +22,15 @@ impl Ring {
         Self { base: DeviceAddr(0), depth: 0, queue: QueueId { sq_id: 0, regs: 0 }, stream_id: 0 };
 
     /// # Errors
-    /// [`Error::BadQueue`] for a depth below [`MIN_DEPTH`], a base that is null or not aligned to an entry, or a ring
+    /// [`Stop::BadDepth`] below [`MIN_DEPTH`], [`Stop::BadRing`] for a base that is null or not aligned to an entry, or a ring
     /// that runs past the end of the address space.
-    pub(crate) fn new(base: DeviceAddr, depth: u32, queue: QueueId, stream_id: u32) -> Result<Self, Error> {
-        let bad = |field, value, limit| Err(Error::BadQueue { sq_id: queue.sq_id, field, value, limit });
-        let entry = SQE_SIZE as u64;
+    pub(crate) fn new(base: DeviceAddr, depth: u32, queue: QueueId, stream_id: u32) -> Result<Self, Stop> {
+        let (sq_id, entry) = (queue.sq_id, SQE_SIZE as u64);
         if depth < MIN_DEPTH {
-            return bad(QueueField::Depth, depth.into(), MIN_DEPTH.into());
+            return Err(Stop::BadDepth { sq_id, depth });
         }
         if base.is_null() || !base.0.is_multiple_of(entry) || base.0.checked_add(u64::from(depth) * entry).is_none() {
-            return bad(QueueField::RingAddress, base.0, entry);
+            return Err(Stop::BadRing { sq_id, base });
         }
         Ok(Self { base, depth, queue, stream_id: stream_id as u16 })
     }

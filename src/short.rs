@@ -5,12 +5,13 @@
 
 use crate::batch::BatchId;
 use crate::device::Core;
-use crate::encode::Task;
+use crate::encode::{Task, stamp_950};
 use crate::error::Error;
 use crate::port::{Port, with_core};
-use crate::queue::{State, Tasks};
+use crate::queue::State;
 use crate::spec::thread::ThreadHandle;
 use crate::task_id::IdRange;
+use crate::work::Tasks;
 
 /// What the short way did.
 #[derive(Clone, Copy)]
@@ -127,7 +128,7 @@ pub(crate) fn submit_some<P: Port>(port: &P, core: &Core<'_>, handle: ThreadHand
     let (first_id, ids) = state.ids.range.take(count);
     let next = tail + count;
     for index in 0..count {
-        let sqe = tasks.next().for_950(first_id + index);
+        let sqe = tasks.next(stamp_950(first_id + index));
         // SAFETY: as in `write_next`, for each of `count` entries.
         unsafe { port.write_slot(ring.slot(tail + index), &sqe) };
     }
@@ -196,7 +197,7 @@ mod tests {
     fn dropped_tasks_keep_their_ids_and_the_short_way_its_block() {
         let rig = Rig::new(TestPort::new(2048));
         let batching = rig.batching();
-        submit(&rig.port, &batching, &rig.thread, Bytes::new(1020)).unwrap();
+        submit(&rig.port, &batching, rig.thread, &mut Bytes::new(1020)).unwrap();
         assert!(batching.finish_launch().batch_left_open);
         let core = Core::new(&rig.device);
         let short = |task| submit_one(&rig.port, &core, rig.thread.handle(), || Some(byte_task(task)));
@@ -228,7 +229,7 @@ mod tests {
         }
         rig.port.status.set(QueueStatus::ENABLED);
         let other = rig.batching();
-        submit(&rig.port, &other, &rig.thread, Bytes::new(1)).unwrap();
+        submit(&rig.port, &other, rig.thread, &mut Bytes::new(1)).unwrap();
         assert!(other.finish_launch().batch_left_open);
         assert!(matches!(submit_one(&rig.port, &core, handle, || Some(byte_task(2))), Short::Queued));
         let before = rig.port.slots();

@@ -5,6 +5,8 @@ pub(crate) use core::sync::atomic::fence;
 /// A lock between the cores of a device.
 #[cfg(not(loom))]
 pub(crate) type Mutex<T> = spin::mutex::Mutex<T, LetHolderRun>;
+#[cfg(not(loom))]
+pub(crate) type MutexGuard<'m, T> = spin::mutex::MutexGuard<'m, T, LetHolderRun>;
 
 /// Between two tries of a lock the platform gets a chance to run its holder: a platform that lets one core run at a time
 /// would wait for ever otherwise.
@@ -21,6 +23,8 @@ impl spin::RelaxStrategy for LetHolderRun {
 }
 
 #[cfg(loom)]
+pub(crate) use loom::sync::MutexGuard;
+#[cfg(loom)]
 pub(crate) use loom::sync::atomic::fence;
 
 /// Loom's lock with the face of `spin::Mutex`.
@@ -33,7 +37,7 @@ impl<T> Mutex<T> {
         Self(loom::sync::Mutex::new(value))
     }
 
-    pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().expect("no holder panics")
     }
 }

@@ -3,22 +3,29 @@
 use crate::device::{Core, Device};
 use crate::encode::Task;
 use crate::error::Error;
-use crate::queue::{Tasks, submit};
+use crate::queue::submit;
+use crate::spec::soc::Soc;
+use crate::spec::stars910::Stamp;
 use crate::spec::stars950::Sdma;
 use crate::spec::{DeviceAddr, Sqe};
 use crate::test_port::{Call, TestPort};
 use crate::thread::Thread;
+use crate::work::Tasks;
 
 /// `count` tasks of one byte each; task *n* copies to address *n*.
-#[derive(Clone)]
 pub(crate) struct Bytes {
+    soc: Soc,
     next: u64,
     count: u64,
 }
 
 impl Bytes {
     pub(crate) fn new(count: u64) -> Self {
-        Self { next: 0, count }
+        Self::on(Soc::Ascend950, count)
+    }
+
+    pub(crate) fn on(soc: Soc, count: u64) -> Self {
+        Self { soc, next: 0, count }
     }
 }
 
@@ -27,9 +34,15 @@ impl Tasks for Bytes {
         self.count - self.next
     }
 
-    fn next(&mut self) -> Task {
+    fn next(&mut self, stamp: u64) -> Sqe {
+        let task = byte_task(self.next);
         self.next += 1;
-        byte_task(self.next - 1)
+        let mut sqe = match self.soc {
+            Soc::Ascend950 => task.for_950(0),
+            Soc::Ascend910B | Soc::Ascend910_93 => task.for_910(Stamp { stream_id: 0, task_id: 0 }),
+        };
+        sqe.0[0] |= stamp;
+        sqe
     }
 
     fn queued_len(&self) -> u64 {
@@ -69,7 +82,7 @@ impl Rig {
     pub(crate) fn submit(&self, count: u64, timeout_us: u64) -> Result<(), Error> {
         let core = Core::new(&self.device);
         core.set_sq_full_timeout_us(timeout_us);
-        submit(&self.port, &core, &self.thread, Bytes::new(count))
+        submit(&self.port, &core, self.thread, &mut Bytes::on(self.device.soc(), count))
     }
 
     /// Another core, in a batch. Waits for 1 us.

@@ -7,9 +7,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use crate::aclrt_notify;
 use crate::copy;
 use crate::device::Core;
-use crate::error::Error;
+use crate::error::{Error, Stop};
 use crate::notify::{self, Action};
-use crate::port::{Platform, QueueId, with_core};
+use crate::port::{Launch, Platform, QueueId, with_core};
 use crate::queue::drain;
 use crate::reduce::{self, Elements};
 use crate::ring::Ring;
@@ -112,14 +112,14 @@ impl Peer {
     /// The descriptor as it is now.
     ///
     /// # Errors
-    /// [`Error::BadHandle`] if the thread was freed meanwhile.
-    fn descriptor(&self) -> Result<ThreadDescriptor, Error> {
+    /// [`Stop::BadHandle`] if the thread was freed meanwhile.
+    fn descriptor(&self) -> Result<ThreadDescriptor, Stop> {
         let slot = with_exposed_provenance::<ThreadDescriptor>(self.0.addr().0 as usize);
         // SAFETY: as in `is_live`; every bit pattern is a descriptor.
         let descriptor = unsafe { slot.read_volatile() };
         // The host clears the tag first: what was read before a live tag belongs to it.
         fence(Ordering::Acquire);
-        if self.is_live() { Ok(descriptor) } else { Err(Error::BadHandle(self.0)) }
+        if self.is_live() { Ok(descriptor) } else { Err(Stop::BadHandle(self.0)) }
     }
 }
 
@@ -138,6 +138,16 @@ impl Thread {
     #[cfg(test)]
     pub(crate) fn look_up(core: &Core<'_>, handle: ThreadHandle) -> Result<Self, Error> {
         Self::new(Peer::look_up(core, handle)?)
+    }
+
+    /// [`from_handle`](Self::from_handle), and the core that runs the caller.
+    #[inline]
+    pub(crate) fn on_core(launch: &Launch, handle: ThreadHandle) -> Result<(&Core<'_>, Self), Error> {
+        if handle.0 == 0 {
+            return Err(Error::NullThread);
+        }
+        let core = launch.core().ok_or(Error::NoCore)?;
+        Ok((core, Self::new(Peer::look_up(core, handle)?)?))
     }
 
     #[inline]
@@ -265,7 +275,8 @@ impl Thread {
     /// # Errors
     /// [`Error::QueueFull`] with no entry wanted after that time, and as [`local_copy`](Self::local_copy).
     pub fn join(&self, timeout_us: u64) -> Result<(), Error> {
-        with_core(|core| drain(&Platform, core, self, Some(timeout_us))).unwrap_or(Err(Error::NoCore))
+        let launch = Launch;
+        drain(&Platform, launch.core().ok_or(Error::NoCore)?, *self, Some(timeout_us))
     }
 
     /// [`join`](Self::join) with the limit of the core for a full queue.
@@ -273,8 +284,9 @@ impl Thread {
     /// # Errors
     /// As [`join`](Self::join).
     pub fn synchronize(&self) -> Result<(), Error> {
-        let limit = |core: &Core<'_>| Some(core.sq_full_timeout_us()).filter(|us| *us != 0);
-        with_core(|core| drain(&Platform, core, self, limit(core))).unwrap_or(Err(Error::NoCore))
+        let launch = Launch;
+        let core = launch.core().ok_or(Error::NoCore)?;
+        drain(&Platform, core, *self, Some(core.sq_full_timeout_us()).filter(|us| *us != 0))
     }
 
     /// The thread as one that notifies are sent to.
@@ -290,8 +302,8 @@ impl Thread {
     /// The ring of the thread, as the descriptor gives it now.
     ///
     /// # Errors
-    /// [`Error::BadQueue`] for a ring that can't be; [`Error::BadHandle`] if the thread was freed meanwhile.
-    pub(crate) fn ring(&self) -> Result<Ring, Error> {
+    /// As [`Ring::new`]; [`Stop::BadHandle`] if the thread was freed meanwhile.
+    pub(crate) fn ring(&self) -> Result<Ring, Stop> {
         let ThreadDescriptor { sq_base, depth, sq_id, regs, stream_id, .. } = self.0.descriptor()?;
         Ring::new(sq_base, depth, QueueId { sq_id, regs }, stream_id)
     }

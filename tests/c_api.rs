@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use host_stub::product::PRODUCTS;
@@ -93,6 +94,7 @@ fn kernels(test: &str) -> (PathBuf, PathBuf) {
     let folder = folder(test);
     kernel(&folder, "copy_kernel.c", "c11", "libcopy_kernel.so");
     kernel(&folder, "copy_kernel.c", "c++17", "libcopy_kernel_as_cxx.so");
+    kernel(&folder, "control_kernel.c", "c11", "libcontrol_kernel.so");
     kernel(&folder, "cxx_kernel.cpp", "c++17", "libcxx_kernel.so");
     kernel(&folder, "std_kernel.cpp", "c++17", "libstd_kernel.so");
     let description = folder.join("good.json");
@@ -102,6 +104,12 @@ fn kernels(test: &str) -> (PathBuf, PathBuf) {
         operator("CopyLen", "libcopy_kernel.so", "copy_len"),
         operator("CopyCxx", "libcxx_kernel.so", "copy_cxx"),
         operator("CopyStd", "libstd_kernel.so", "copy_std"),
+        operator("WriteTwice", "libcontrol_kernel.so", "write_twice"),
+        operator("ByNotifies", "libcontrol_kernel.so", "by_notifies"),
+        operator("NoEnd", "libcontrol_kernel.so", "no_end"),
+        operator("FailsLate", "libcontrol_kernel.so", "fails_late"),
+        operator("OpenBatch", "libcontrol_kernel.so", "open_batch"),
+        operator("NeverReturns", "libcontrol_kernel.so", "never_returns"),
         operator("Fail", "libcopy_kernel.so", "fail"),
         operator("NoSuchFunction", "libcopy_kernel.so", "no_such_function"),
     ];
@@ -147,6 +155,7 @@ fn each_header_stands_alone() {
         "hcomm/hcomm_res_defs.h",
         "hcomm/hcomm_primitives.h",
         "hcomm/hcomm_kernel.h",
+        "hcomm/hcomm_platform.h",
     ] {
         let path = folder.join("include.c");
         std::fs::write(
@@ -283,6 +292,245 @@ fn every_misuse_is_answered() {
     }
 }
 
+/// Runs one part of `control.c` on both CPUs of an Atlas 350.
+fn control(which: &str) {
+    control_on("atlas-350", which);
+}
+
+fn control_on(product: &str, which: &str) {
+    static PROGRAM: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
+    let (program, description) = PROGRAM.get_or_init(|| {
+        let (folder, description) = kernels("control");
+        (program(&folder, "control.c", "gnu11"), description)
+    });
+    let part = || {
+        let mut command = limited(program, MINUTE);
+        command.arg(description).arg(which).env("HCOMM_SIM_PRODUCT", product);
+        command
+    };
+    let expected = format!("{which}\n");
+    assert_eq!(run(&mut part()), expected, "{product}");
+    assert_eq!(run(on_qemu(&mut part())), expected, "{product} in qemu");
+}
+
+#[test]
+fn case_42_control_pair_and_notifies_of_threads_give_the_right_bytes_in_c() {
+    control("in_step");
+}
+
+#[test]
+fn control_pair_works_on_every_supported_product() {
+    for product in PRODUCTS.iter().filter(|product| product.soc.is_some()) {
+        control_on(product.key, "in_step");
+        control_on(product.key, "by_notifies");
+    }
+}
+
+#[test]
+fn case_37_end_that_no_kernel_records_is_a_deadlock_in_c() {
+    control("end_that_never_comes");
+}
+
+#[test]
+fn kernel_in_c_that_records_no_end_is_not_green() {
+    control("forgotten_end");
+}
+
+#[test]
+fn case_43_calls_have_returned_and_the_work_is_not_done() {
+    control("returned_is_not_done");
+}
+
+#[test]
+fn case_38_start_that_is_recorded_twice_does_not_start_the_next_operation() {
+    control("start_recorded_twice");
+}
+
+#[test]
+fn case_36_open_batch_of_a_kernel_in_c_is_reported() {
+    control("open_batch");
+}
+
+#[test]
+fn failed_kernel_is_507018_and_leaves_its_stream_free() {
+    control("failed_kernel");
+}
+
+#[test]
+fn overrun_kernel_is_507017_and_leaves_its_stream_free() {
+    control("overrun_kernel");
+}
+
+#[test]
+fn case_49_kept_thread_of_a_stream_that_is_gone_is_refused() {
+    control("stale_thread");
+}
+
+#[test]
+fn case_53_two_communicators_alternate_in_c() {
+    control("two_communicators");
+}
+
+#[test]
+fn case_54_communicator_with_work_outstanding_can_be_destroyed() {
+    control("destroyed_with_work");
+}
+
+#[test]
+fn case_39_limit_of_a_wait_by_a_stream_is_in_seconds() {
+    control("limit_of_a_wait");
+}
+
+/// A folder with kernel `staged_copy_c`, a description that names the one in Rust too, and the program that launches them.
+fn staged_copy(test: &str) -> (PathBuf, PathBuf, PathBuf) {
+    let folder = folder(test);
+    kernel(&folder, "staged_copy.c", "c11", "libstaged_copy.so");
+    let description = folder.join("staged_copy.json");
+    // What is in the image is found by the function's name alone.
+    let in_rust = operator("InRust", "libstaged_copy.so", "staged_copy");
+    let in_c = operator("StagedCopy", "libstaged_copy.so", "staged_copy_c");
+    std::fs::write(&description, format!("{{{in_c}, {in_rust}}}")).unwrap();
+    let program = program(&folder, "staged_copy_host.c", "c11");
+    (folder, description, program)
+}
+
+/// The image that clang has built, if `make capi` has found one.
+fn image_of_clang() -> Option<PathBuf> {
+    let image = built("kernels.elf").with_file_name("kernels-clang.elf");
+    let is_there = image.exists();
+    if !is_there {
+        eprintln!("NOT TESTED: an image of clang, which `make capi` builds if there is a clang");
+    }
+    is_there.then_some(image)
+}
+
+#[test]
+fn staged_copy_in_c_does_what_the_one_in_rust_does() {
+    let (_, description, program) = staged_copy("staged_copy");
+    let images: Vec<_> = [built("kernels.elf")].into_iter().chain(image_of_clang()).collect();
+    for (len, buffer) in [(0, 64), (1, 1), (7, 1), (64, 128), (1000, 63), (4097, 1000), (1_000_003, 4096), (10, 65536)]
+    {
+        let run_with = |command: &mut Command, kernel: &str| {
+            run(command.arg(&description).args([kernel, &len.to_string(), &buffer.to_string()]))
+        };
+        let native = run_with(&mut limited(&program, MINUTE), "StagedCopy");
+        assert!(native.starts_with(&format!("{len} bytes through {buffer}: equal, ")), "{native}");
+        for image in &images {
+            for kernel in ["StagedCopy", "InRust"] {
+                let found = run_with(on_qemu(&mut limited(&program, MINUTE)).env("HCOMM_IMAGE", image), kernel);
+                assert_eq!(found, native, "{kernel} of {}", image.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn staged_copy_in_c_refuses_a_buffer_of_no_bytes() {
+    let (_, description, program) = staged_copy("staged_copy_refused");
+    let launch = || {
+        let mut command = limited(&program, MINUTE);
+        command.arg(&description).args(["StagedCopy", "1", "0"]);
+        command
+    };
+    for output in [output(&mut launch()), output(on_qemu(&mut launch()))] {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        let (call, message) = text.split_once('\n').unwrap();
+        assert_eq!(call, "aclrtSynchronizeStream(stream): 507018");
+        assert!(message.contains("kernel staged_copy_c returned 1"), "{text}");
+    }
+}
+
+/// docs/writing-a-kernel.md shows parts of these files.
+#[test]
+fn code_in_c_of_the_worked_example_is_that_of_its_files() {
+    let text = std::fs::read_to_string(root().join("docs/writing-a-kernel.md")).unwrap();
+    let files = ["staged_copy.h", "staged_copy.c", "staged_copy_host.c"];
+    let files = files.map(|name| std::fs::read_to_string(source(name)).unwrap());
+    let shown: Vec<_> = text.split("```c\n").skip(1).map(|rest| rest.split_once("```").unwrap().0).collect();
+    assert!(shown.len() >= 3, "{} pieces of C", shown.len());
+    for piece in shown {
+        assert!(files.iter().any(|file| file.contains(piece)), "not in the files:\n{piece}");
+    }
+}
+
+#[test]
+fn compilers_that_make_no_code_for_the_device_are_named() {
+    let with = |variable: &str, compiler: &str, kernel: &str| {
+        let mut command = Command::new(root().join("scripts/kernel_image.sh"));
+        command.env(variable, compiler).arg("/nowhere/x.elf").arg(source(kernel));
+        let output = output(&mut command);
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let missing = with("DEVICE_CC", "no-such-compiler", "copy_kernel.c");
+    assert_eq!(
+        missing,
+        "kernel_image: there is no compiler no-such-compiler; DEVICE_CC names another, such as clang\n"
+    );
+    if cfg!(target_arch = "x86_64") {
+        let wrong = with("DEVICE_CXX", "c++", "cxx_kernel.cpp");
+        assert!(wrong.starts_with("kernel_image: c++ makes code for x86_64"), "{wrong}");
+        assert!(wrong.ends_with(", not for AArch64; DEVICE_CXX names another compiler\n"), "{wrong}");
+    }
+}
+
+#[test]
+fn image_of_clang_runs_kernels_in_c_and_cxx() {
+    let Some(image) = image_of_clang() else { return };
+    let (folder, description) = kernels("clang");
+    let program = program(&folder, "example2.c", "c11");
+    for kernel in ["Copy256", "CopyLen", "CopyCxx"] {
+        let mut command = limited(&program, MINUTE);
+        let text = run(on_qemu(command.arg(&description).arg(kernel)).env("HCOMM_IMAGE", &image));
+        assert_eq!(text, "Ascend950: 0\n\n", "{kernel}");
+    }
+}
+
+#[test]
+fn threads_of_the_host_copy_reduce_and_notify_on_a2_and_a3() {
+    let folder = folder("host_threads");
+    for dialect in ["c11", "c++17"] {
+        let program = program(&folder, "host_threads.c", dialect);
+        for product in PRODUCTS[1..].iter().filter(|product| product.soc.is_some()) {
+            let text = run(limited(&program, MINUTE).env("HCOMM_SIM_PRODUCT", product.key));
+            assert_eq!(text, "threads of the host work\n", "{} {dialect}", product.key);
+        }
+    }
+}
+
+/// What program `thread_counts` checks of `counts`, on one product of each SoC that it holds for.
+fn count_threads(counts: &str, products: &[&str]) {
+    let folder = folder(&format!("thread_counts_{counts}"));
+    for dialect in ["c11", "c++17"] {
+        let program = program(&folder, "thread_counts.c", dialect);
+        for product in products {
+            let text = run(limited(&program, MINUTE).arg(counts).env("HCOMM_SIM_PRODUCT", product));
+            assert_eq!(text, format!("{counts} counted\n"), "{product} {dialect}");
+        }
+    }
+}
+
+#[test]
+fn case_52_threads_0_1_1000_and_1001() {
+    count_threads("threads", &["atlas-350", "atlas-a3-training", "atlas-800t-a2"]);
+}
+
+#[test]
+fn case_52_notifies_0_64_65535_and_65536() {
+    count_threads("notifies", &["atlas-350"]);
+}
+
+#[test]
+fn case_52_notifies_0_64_65535_and_65536_with_a_stream() {
+    count_threads("with-stream", &["atlas-350"]);
+}
+
+#[test]
+fn case_52_notifies_of_a2_and_a3_end_at_their_descriptors_field() {
+    count_threads("13-bits", &["atlas-a3-inference", "atlas-200t-a2-box16"]);
+}
+
 #[test]
 fn first_error_of_a_device_is_kept() {
     let (folder, description) = kernels("first_error");
@@ -320,6 +568,14 @@ fn valgrind_finds_nothing() {
     run(valgrind().arg(program(&folder, "example2.c", "c11")).arg(&description).arg("CopyStd"));
     run(valgrind().arg(program(&folder, "misuse.c", "c11")).arg(&folder));
     run(valgrind().arg(program(&folder, "first_error.c", "c11")).arg(&description));
+    let control = program(&folder, "control.c", "gnu11");
+    for which in ["in_step", "returned_is_not_done", "stale_thread", "destroyed_with_work"] {
+        run(valgrind().arg(&control).arg(&description).arg(which));
+    }
+    run(valgrind().arg(program(&folder, "host_threads.c", "c11")).env("HCOMM_SIM_PRODUCT", "atlas-800t-a2"));
+    run(valgrind().arg(program(&folder, "thread_counts.c", "c11")).arg("with-stream"));
+    let (_, description, program) = staged_copy("valgrind_staged_copy");
+    run(valgrind().arg(program).arg(description).args(["StagedCopy", "1000", "100"]));
 }
 
 /// Names of a list in `docs/`.
@@ -366,11 +622,52 @@ fn case_66_device_libraries_define_exactly_the_listed_names_and_need_the_platfor
     assert_eq!(symbols(&["-u"], &device), port);
 }
 
+/// A program in C that is the whole platform: queue, thread table, device and core, with no Rust but the library.
+#[test]
+fn platform_in_c_drives_the_static_library() {
+    let folder = folder("plain_platform");
+    for dialect in ["c11", "c++17"] {
+        let out = folder.join(dialect);
+        let mut command = compiler(dialect);
+        command.arg(source("plain_platform.c")).args(["-x", "none"]).arg(built("device/host/libhcomm_aicpu.a"));
+        run(command.arg("-o").arg(&out));
+        assert_eq!(run(&mut limited(&out, MINUTE)), "platform in C works\n", "{dialect}");
+    }
+    if has("valgrind") {
+        let mut command = limited("valgrind", MINUTE);
+        command.args(["-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=all"]);
+        run(command.arg(folder.join("c11")));
+    }
+    if has("aarch64-linux-gnu-gcc") && has("qemu-aarch64") {
+        let out = folder.join("aarch64");
+        let mut command = Command::new("aarch64-linux-gnu-gcc");
+        command.args(["-std=c11", "-O1", "-static"]).args(WARNINGS).arg("-I").arg(root().join("include"));
+        command.arg(source("plain_platform.c")).arg(built("device/aarch64-unknown-none/libhcomm_aicpu.a"));
+        run(command.arg("-o").arg(&out));
+        let text = run(limited("qemu-aarch64", MINUTE).arg(&out));
+        assert_eq!(text, "platform in C works\n", "aarch64");
+    }
+}
+
+#[test]
+fn names_of_kernels_and_platforms_are_declared() {
+    let text = |name: &str| std::fs::read_to_string(root().join("include/hcomm").join(name)).unwrap();
+    let (kernels, platform) = (text("hcomm_primitives.h"), text("hcomm_platform.h"));
+    for name in listed("abi.txt").into_iter().chain(listed("abi-port.txt")) {
+        let header = if name.starts_with("Hcomm") { &kernels } else { &platform };
+        assert!(header.contains(&format!("{name}(")), "{name} is in no header");
+    }
+}
+
 #[test]
 fn every_entry_point_of_kernels_is_there_on_the_host_too() {
     let host = listed("abi-host.txt");
-    let missing: Vec<_> = listed("abi.txt").into_iter().filter(|name| !host.contains(name)).collect();
+    // What makes a platform is of the static library alone: a process of the host has its platform.
+    let (of_kernels, of_platforms): (Vec<_>, Vec<_>) =
+        listed("abi.txt").into_iter().partition(|name| name.starts_with("Hcomm"));
+    let missing: Vec<_> = of_kernels.into_iter().filter(|name| !host.contains(name)).collect();
     assert_eq!(missing, Vec::<String>::new());
+    assert!(!of_platforms.is_empty() && !of_platforms.iter().any(|name| host.contains(name)));
 }
 
 #[test]

@@ -104,6 +104,40 @@ fn work_of_another_thread_that_the_end_does_not_cover_is_reported() {
 }
 
 #[test]
+fn launches_on_two_streams_answer_for_their_own_work() {
+    for cpu in CPUS {
+        let rig = Rig::new(cpu);
+        let streams = [Stream::new(&rig.device), Stream::new(&rig.device)];
+        let threads = rig.threads(2, 1, 8);
+        let pairs = [0, 1].map(|which| ControlPair::new(&rig.comm, &streams[which], threads[which], 0).unwrap());
+        let kernel = rig.device.load_kernel("local_copy").unwrap();
+        let each = [0, 1].map(|which| params(&rig, threads[which], pairs[which].control()));
+        for _ in 0..100 {
+            for which in [0, 1] {
+                streams[which].launch_with_control(&pairs[which], &kernel, &each[which].0).unwrap();
+            }
+            for stream in &streams {
+                stream.synchronize().unwrap_or_else(|error| panic!("{cpu:?}: {error}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn deadlock_is_reported_only_while_a_host_waits() {
+    for cpu in CPUS {
+        let rig = Rig::new(cpu);
+        let (notify, other) = (Notify::new(&rig.device).unwrap(), Stream::new(&rig.device));
+        notify.wait_and_reset(&rig.stream, 0).unwrap();
+        let error = rig.stream.synchronize_for(Duration::from_millis(1)).unwrap_err().to_string();
+        assert!(error.contains("1 operations have not completed"), "{cpu:?}: {error}");
+        std::thread::sleep(Duration::from_millis(400));
+        notify.record(&other).unwrap();
+        rig.stream.synchronize().unwrap();
+    }
+}
+
+#[test]
 fn unordered_work_is_a_warning_if_the_device_is_not_strict() {
     for cpu in CPUS {
         let rig = Rig::with_options(DeviceOptions { cpu, strict: false, ..DeviceOptions::default() });

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::thread::{Engine, MAX_THREADS, ThreadHandle};
@@ -44,11 +44,13 @@ pub struct Comm {
 }
 
 /// Threads of a communicator.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Threads {
     all: Vec<ThreadHandle>,
     /// The thread of each stream of the host, and its notifies.
     of_streams: HashMap<u32, (ThreadHandle, u32)>,
+    /// Streams of those threads of the host that were acquired without one.
+    own_streams: HashMap<ThreadHandle, Arc<Stream>>,
     /// Notifies of all of them.
     notifies: u64,
 }
@@ -123,6 +125,8 @@ impl Comm {
 
     /// Acquires threads: all of them, or none. They stay until the communicator is dropped.
     ///
+    /// A thread of engine CPU_TS has a [stream of its own](Self::thread_stream), which notifies keep in step with others.
+    ///
     /// # Errors
     /// An engine that is not supported, a count, depth or number of notifies out of range, no room, a failed device.
     pub fn acquire_threads_with(&self, config: &ThreadConfig) -> Result<Vec<ThreadHandle>, Error> {
@@ -132,8 +136,20 @@ impl Comm {
         if config.notify_count <= thread::MAX_NOTIFIES && config.count as usize <= MAX_THREADS {
             threads.check_room(notifies)?;
         }
-        let handles = thread::acquire(&self.device.0, config)?;
+        let engine = self.device.options().product.engine_for(Acquire::Threads, config.engine)?;
+        let mut streams = Vec::new();
+        let handles = thread::acquire(&self.device.0, config, |count| match engine {
+            Engine::CPU_TS => {
+                streams.extend((0..count).map(|_| Arc::new(Stream::new(&self.device))));
+                streams.iter().map(|stream| stream.id()).collect()
+            }
+            _ => {
+                let first = self.device.0.stream_ids(count);
+                (first..).take(count as usize).collect()
+            }
+        })?;
         threads.all.extend(&handles);
+        threads.own_streams.extend(handles.iter().copied().zip(streams));
         threads.notifies += notifies;
         Ok(handles)
     }
@@ -176,6 +192,26 @@ impl Comm {
             return Err(Error::BadThread { handle: thread.0, engine: None });
         }
         Ok(thread)
+    }
+
+    /// The stream of a thread of the host that was acquired without one.
+    ///
+    /// # Errors
+    /// The handle is not that of such a thread of this communicator.
+    pub fn thread_stream(&self, thread: ThreadHandle) -> Result<Arc<Stream>, Error> {
+        let found = self.threads().own_streams.get(&thread).cloned();
+        found.ok_or(Error::BadThread { handle: thread.0, engine: Some(Engine::CPU_TS.0) })
+    }
+
+    /// Waits for the streams of all threads of the host that were acquired without one.
+    ///
+    /// # Errors
+    /// The first error of any of them; all have been waited for.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        let mut streams: Vec<_> = self.threads().own_streams.values().cloned().collect();
+        streams.sort_by_key(|stream| stream.id());
+        let results: Vec<_> = streams.iter().map(|stream| stream.synchronize()).collect();
+        results.into_iter().collect()
     }
 
     /// Id of notify `index` of a thread.
@@ -233,6 +269,7 @@ impl Comm {
         let mut threads = self.threads();
         threads.all.retain(|thread| !released.contains(thread));
         threads.of_streams.retain(|_, (thread, _)| !released.contains(thread));
+        threads.own_streams.retain(|thread, _| !released.contains(thread));
         let notifies: usize = released.iter().filter_map(|thread| thread::notify_count(&self.device.0, *thread)).sum();
         threads.notifies -= notifies as u64;
         thread::release(&self.device.0, released);

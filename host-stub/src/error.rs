@@ -85,6 +85,9 @@ pub enum Error {
     /// The product does not do that.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// An argument that a kernel's call would refuse too.
+    #[error(transparent)]
+    Argument(#[from] hcomm_aicpu::Error),
     /// Every entry of the table of communicators is in use.
     #[error("{0} communicators: no more fit on a device")]
     NoComms(usize),

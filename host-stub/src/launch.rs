@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hcomm_aicpu::Error as Refused;
 use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::data_type::{DataType, ReduceOp, SdmaReduce};
 use hcomm_aicpu::spec::params::{self, KernelParams, ParamsError, ParamsHeader};
 use hcomm_aicpu::spec::thread::Engine;
 use hcomm_kernel::{KernelFn, MisbehaveParams, Misbehaviour};
@@ -21,9 +23,10 @@ use crate::sim::alloc::Kind;
 use crate::sim::baton::{Baton, NoTurn};
 use crate::sim::fault::KernelFault;
 use crate::sim::inbox::Command;
+use crate::sim::reduce::Reduce;
 use crate::sim::stream::Waited;
 use crate::sim::trace::{What, Who};
-use crate::sim::{HostCopy, KernelLaunch, LaunchStats, Op, StreamShared};
+use crate::sim::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamShared};
 
 /// How often a wait looks whether the device still works.
 const WAIT_SLICE: Duration = Duration::from_secs(1);
@@ -159,8 +162,8 @@ impl Stream {
         Ok(stats)
     }
 
-    /// As [`launch_and_drain`](Self::launch_and_drain), with parameters as bytes and a limit of the launch's own; `None`: the
-    /// device's. What the C API launches with: it has no control pair yet.
+    /// As [`launch_bytes`](Self::launch_bytes), with a limit of the launch's own; `None`: the device's. What the C API launches
+    /// with: its programs do the control pair themselves.
     ///
     /// # Errors
     /// As [`launch`](Self::launch).
@@ -170,7 +173,7 @@ impl Stream {
         params: &[u8],
         timeout: Option<Duration>,
     ) -> Result<Arc<LaunchStats>, Error> {
-        self.submit_launch(kernel, params, true, timeout)
+        self.submit_launch(kernel, params, false, timeout)
     }
 
     fn submit_launch(
@@ -228,13 +231,73 @@ impl Stream {
         Ok(stats)
     }
 
-    /// Queues a copy of `len` bytes of device memory, as a CPU_TS thread of the host does. Does not wait.
+    /// Queues a copy of `len` bytes of device memory, as a CPU_TS thread of the host does. Does not wait. `len` 0 queues
+    /// nothing.
     ///
     /// # Errors
-    /// The product does not let the host copy, or the device has failed.
+    /// The product does not let the host copy, a range past the end of the address space, a failed device.
     pub fn copy(&self, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
         self.device.0.options.product.may_copy(Side::Host, Engine::CPU_TS)?;
-        self.submit(Op::HostCopy(HostCopy { dst: dst.0, src: src.0, len }))
+        self.transfer(HostTransfer { dst: dst.0, src: src.0, len, reduce: None })
+    }
+
+    /// Queues `dst[i] = op(dst[i], src[i])` for `count` elements of device memory, as a CPU_TS thread of the host does. Does not
+    /// wait. `count` 0 queues nothing.
+    ///
+    /// # Errors
+    /// The product does not let the host reduce; then, as in a kernel, a type or operator that the engine does not compute, a
+    /// `count` that is too large, an address between elements, a range past the end of the address space; a failed device.
+    pub fn reduce(
+        &self,
+        dst: DeviceAddr,
+        src: DeviceAddr,
+        count: u64,
+        data_type: DataType,
+        op: ReduceOp,
+    ) -> Result<(), Error> {
+        self.device.0.options.product.may_copy(Side::Host, Engine::CPU_TS)?;
+        let sdma = SdmaReduce::new(op, data_type).ok_or(Refused::ReduceNotSupported { op, data_type })?;
+        let (reduce, size) = (Reduce::from_opcode(sdma.opcode), 1 << sdma.size_log2);
+        let len = count.checked_mul(size).ok_or(Refused::CountTooLarge { count, size })?;
+        if let Some(addr) = [dst, src].into_iter().find(|addr| !addr.0.is_multiple_of(size)) {
+            return Err(Refused::Misaligned { addr, size }.into());
+        }
+        self.transfer(HostTransfer { dst: dst.0, src: src.0, len, reduce })
+    }
+
+    fn transfer(&self, transfer: HostTransfer) -> Result<(), Error> {
+        let HostTransfer { dst, src, len, .. } = transfer;
+        // A range may end with the last byte of the address space.
+        let Some(last) = len.checked_sub(1) else { return Ok(()) };
+        if let Some(addr) = [dst, src].into_iter().find(|addr| addr.checked_add(last).is_none()) {
+            return Err(Refused::AddressOverflow { addr: DeviceAddr(addr), len }.into());
+        }
+        self.submit(Op::HostTransfer(transfer))
+    }
+
+    /// Records the notify with this id behind the operations of the stream, as a CPU_TS thread of the host does
+    /// (`HcommAclrtNotifyRecordOnThread`).
+    ///
+    /// # Errors
+    /// The product has no notifies that are named by their id, or the id is larger than any; a failed device. An id of nobody is
+    /// an error of the stream.
+    pub fn aclrt_notify_record(&self, id: u64) -> Result<(), Error> {
+        self.submit(Op::NotifyRecord { id: self.notify_id(id)? })
+    }
+
+    /// Lets later operations of the stream wait for the notify with this id for up to `timeout_s` seconds (0 = for ever)
+    /// (`HcommAclrtNotifyWaitOnThread`).
+    ///
+    /// # Errors
+    /// As [`aclrt_notify_record`](Self::aclrt_notify_record).
+    pub fn aclrt_notify_wait(&self, id: u64, timeout_s: u32) -> Result<(), Error> {
+        self.submit(Op::NotifyWait { id: self.notify_id(id)?, timeout_s })
+    }
+
+    fn notify_id(&self, id: u64) -> Result<u32, Error> {
+        let limit = self.device.0.options.product.max_aclrt_notify_id()?;
+        let bad = Refused::BadNotifyId { id, limit };
+        Ok(u32::try_from(id).ok().filter(|id| *id <= limit).ok_or(bad)?)
     }
 
     /// Adds an operation to the stream.
@@ -269,6 +332,7 @@ impl Stream {
     /// # Errors
     /// [`Error::Timeout`] too; the work goes on then.
     pub fn synchronize_for(&self, timeout: Duration) -> Result<(), Error> {
+        let _waiting = self.shared.begin_wait();
         if self.shared.submit_look() {
             self.device.0.shared.inbox.send(Command::Submit(self.id(), Op::Synchronize));
         }

@@ -1,11 +1,13 @@
 //! Products: which a simulated device can be, and what each lets threads of which engine do.
 //!
 //! Source: the product table and the constraints of the interface document; where the documents conflict, docs/decisions.md.
-//! Everything that depends on the product asks [`Product::engine_for`] or [`Product::may_copy`].
+//! Everything that depends on the product asks [`Product::engine_for`], [`Product::may_copy`] or
+//! [`Product::max_aclrt_notify_id`].
 #![forbid(unsafe_code)]
 
 use hcomm_aicpu::spec::code::{HCCL_E_NOT_FOUND, HCCL_E_NOT_SUPPORT, HCCL_E_PARA};
 use hcomm_aicpu::spec::soc::Soc;
+use hcomm_aicpu::spec::stars910;
 use hcomm_aicpu::spec::thread::Engine;
 
 /// A product line of the document, or one server of it where the document names servers.
@@ -87,6 +89,9 @@ pub enum Refusal {
     /// On this product copies run on AICPU_TS threads, on the device side.
     #[error("{0} copies only in kernels, on threads of engine AICPU_TS")]
     HostCopy(&'static str),
+    /// Kernels and threads of this product use notifies by thread and index.
+    #[error("{0} has no notifies that are named by their id")]
+    AclrtNotify(&'static str),
     /// A thread of the other side.
     #[error("a thread of engine {engine} ({}) is not one of the {side:?} side", engine_name(Engine(*engine)))]
     WrongSide {
@@ -101,7 +106,9 @@ impl Refusal {
     /// `HcclResult` of the C API.
     pub fn code(&self) -> i32 {
         match self {
-            Self::Product(_) | Self::NotSimulated { .. } | Self::HostCopy(_) => HCCL_E_NOT_SUPPORT,
+            Self::Product(_) | Self::NotSimulated { .. } | Self::HostCopy(_) | Self::AclrtNotify(_) => {
+                HCCL_E_NOT_SUPPORT
+            }
             Self::Engine { .. } => HCCL_E_PARA,
             Self::WrongSide { .. } => HCCL_E_NOT_FOUND,
         }
@@ -151,6 +158,18 @@ impl Product {
             _ => Err(Refusal::WrongSide { engine: engine.0, side }),
         }
     }
+
+    /// Largest id of a notify that `HcommAclrtNotifyRecordOnThread` and `HcommAclrtNotifyWaitOnThread` take.
+    ///
+    /// # Errors
+    /// [`Refusal`]: the product has no such functions.
+    pub fn max_aclrt_notify_id(&self) -> Result<u32, Refusal> {
+        match self.soc {
+            None => Err(Refusal::Product(self.name)),
+            Some(Soc::Ascend950) => Err(Refusal::AclrtNotify(self.name)),
+            Some(Soc::Ascend910B | Soc::Ascend910_93) => Ok(stars910::MAX_NOTIFY_ID),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -186,6 +205,18 @@ mod tests {
                 Some(_) => [[0, 6], [6, 0]],
             };
             assert_eq!(answers, expected, "{}", product.name);
+        }
+    }
+
+    #[test]
+    fn notifies_by_id_are_of_a2_and_a3() {
+        for product in &PRODUCTS {
+            let expected = match product.soc {
+                None => Err(Refusal::Product(product.name)),
+                Some(Soc::Ascend950) => Err(Refusal::AclrtNotify(product.name)),
+                Some(_) => Ok(8191),
+            };
+            assert_eq!(product.max_aclrt_notify_id(), expected, "{}", product.name);
         }
     }
 

@@ -8,6 +8,8 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hcomm_aicpu::spec::queue::{MIN_DEPTH, QueueStatus};
+use hcomm_aicpu::spec::soc::Soc;
+use hcomm_aicpu::spec::stars910;
 use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, DescriptorTag, Engine, MAX_THREADS, ThreadDescriptor, ThreadHandle};
 use hcomm_aicpu::spec::{DeviceAddr, SQE_SIZE};
 use zerocopy::IntoBytes;
@@ -123,8 +125,13 @@ pub(crate) struct ThreadTable {
 
 impl ThreadTable {
     /// An empty table at `base`.
-    pub(crate) fn new(base: DeviceAddr) -> Self {
-        Self { base, generations: vec![0; MAX_THREADS], live: HashMap::new(), notify_ids: NotifyIds::default() }
+    pub(crate) fn new(base: DeviceAddr, soc: Soc) -> Self {
+        let notify_ids = NotifyIds::new(match soc {
+            Soc::Ascend950 => MAX_NOTIFY_IDS,
+            // What a descriptor can't name would be of no use.
+            Soc::Ascend910B | Soc::Ascend910_93 => stars910::MAX_NOTIFY_ID + 1,
+        });
+        Self { base, generations: vec![0; MAX_THREADS], live: HashMap::new(), notify_ids }
     }
 
     fn addr(&self, slot: u32) -> DeviceAddr {
@@ -136,17 +143,20 @@ fn table(inner: &Inner) -> MutexGuard<'_, ThreadTable> {
     inner.threads.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Acquires threads: all of them, or none.
-pub(crate) fn acquire(inner: &Inner, config: &ThreadConfig) -> Result<Vec<ThreadHandle>, Error> {
+/// Acquires threads: all of them, or none. `streams` gives the numbers of as many new streams, once all arguments are found
+/// good.
+pub(crate) fn acquire(
+    inner: &Inner,
+    config: &ThreadConfig,
+    streams: impl FnOnce(u32) -> Vec<u32>,
+) -> Result<Vec<ThreadHandle>, Error> {
     let engine = inner.options.product.engine_for(Acquire::Threads, config.engine)?;
     let config = &ThreadConfig { engine, ..*config };
     inner.check_alive()?;
     config.check()?;
     let depth = config.depth.unwrap_or(inner.options.queue_depth);
     check_depth(depth)?;
-    let first_stream_id = inner.stream_ids(config.count);
-    let streams: Vec<u32> = (first_stream_id..).take(config.count as usize).collect();
-    acquire_on(inner, engine, &streams, depth, config.notify_count)
+    acquire_on(inner, engine, &streams(config.count), depth, config.notify_count)
 }
 
 /// Acquires a thread of the host, whose tasks are operations of stream `stream_id`.
@@ -393,16 +403,21 @@ pub(crate) fn give_back_notify_id(inner: &Inner, id: u32) {
 }
 
 /// Notify ids that are in use. An id is never given out twice at a time.
-#[derive(Default)]
 struct NotifyIds {
+    max: u64,
     used: Vec<bool>,
     count: u64,
 }
 
 impl NotifyIds {
+    /// `max` ids, from 0 on.
+    fn new(max: u32) -> Self {
+        Self { max: max.into(), used: Vec::new(), count: 0 }
+    }
+
     /// The `count` lowest free ids.
     fn take(&mut self, count: u64) -> Result<Vec<u32>, Error> {
-        let max = u64::from(MAX_NOTIFY_IDS);
+        let max = self.max;
         if count > max - self.count {
             return Err(Error::NoNotifies { wanted: count, free: max - self.count, max });
         }
@@ -435,7 +450,7 @@ mod tests {
 
     #[test]
     fn ids_are_unique_and_come_back() {
-        let mut ids = NotifyIds::default();
+        let mut ids = NotifyIds::new(MAX_NOTIFY_IDS);
         assert_eq!(ids.take(3).unwrap(), [0, 1, 2]);
         ids.give_back([1].into_iter());
         assert_eq!(ids.take(2).unwrap(), [1, 3]);

@@ -58,6 +58,12 @@ aclError aclrtSynchronizeStream(aclrtStream stream);
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
 
 /*
+ Waits for everything on the calling thread's device: all streams, and what the host has queued on threads that have none of
+ the program's. Gives the first error.
+ */
+aclError aclrtSynchronizeDevice(void);
+
+/*
  Makes a notify on the calling thread's device, not set. `flag` is ACL_NOTIFY_DEFAULT or ACL_NOTIFY_DEVICE_USE_ONLY.
  */
 aclError aclrtCreateNotify(aclrtNotify *notify,

@@ -6,7 +6,8 @@
  *     }
  *
  * `args` points to the bytes that the host has launched the kernel with (64-byte aligned), or is null if there are none. 0
- * means success; any other number fails the launch.
+ * means success; any other number fails the launch. It returns before what it has queued is done: notifies tie that to the
+ * stream of the launch, see docs/c-api.md.
  */
 
 #ifndef HCOMM_SIM_HCOMM_KERNEL_H

@@ -21,7 +21,11 @@ int32_t HcommLocalCopyOnThread(ThreadHandle thread,
                                uint64_t len);
 
 /*
- Queues `dst[i] = dst[i] op src[i]` for `count` elements on a thread.
+ Queues `dst[i] = dst[i] op src[i]` for `count` elements on a thread, and returns; the reduction runs later. Addresses are
+ multiples of the size of an element.
+
+ As HcommLocalCopyOnThread, and 5 for a type or operator that the engine does not compute, 1 for an address between elements
+ or more bytes than 64 bits can count.
  */
 int32_t HcommLocalReduceOnThread(ThreadHandle thread,
                                  void *dst,
@@ -32,10 +36,10 @@ int32_t HcommLocalReduceOnThread(ThreadHandle thread,
 
 /*
  Queues a task on `thread` that sets notify `dstNotifyIdx` of `dstThread`. In a kernel `thread` is one of AICPU_TS; on the
- host it is one of CPU_TS that is tied to a stream, and the task is an operation of the stream.
+ host it is one of CPU_TS, and the task is an operation of its stream.
 
  0, or 2 for a null thread, 6 for a thread that is not live or is of the other side, 2 for an index that `dstThread` does
- not have; 5 on the host for a thread without a stream.
+ not have.
  */
 int32_t HcommThreadNotifyRecordOnThread(ThreadHandle thread,
                                         ThreadHandle dstThread,

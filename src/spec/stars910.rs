@@ -259,7 +259,7 @@ const SUB_TYPE_NOTIFY: u32 = 3;
 /// Records a notify of another chip: writes 1 to the physical address of its register.
 ///
 /// # Errors
-/// An address above [`MAX_WRITE_ADDR`](super::stars950::MAX_WRITE_ADDR), which both chips have in common.
+/// An address above [`MAX_WRITE_ADDR`], which both chips have in common.
 pub const fn write_value_record(addr: DeviceAddr, stamp: Stamp) -> Result<Sqe, AddrTooLarge> {
     if addr.0 > MAX_WRITE_ADDR {
         return Err(AddrTooLarge(addr));

@@ -6,10 +6,11 @@
 #include "hcomm/hcomm_res_defs.h"
 
 typedef struct CopyParams {
-    ThreadHandle thread;
+    ThreadHandle thread; /* its notify 0 is the start notify */
     void *userIn;
     void *cclBuf;
-    uint64_t len; /* copy_len and copy_cxx alone */
+    uint64_t len;           /* not for copy_256 */
+    ThreadHandle cpuThread; /* stands for the stream of the launch; its notify 0 is the end notify */
 } CopyParams;
 
 #endif /* COPY_PARAMS_H */

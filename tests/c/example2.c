@@ -11,6 +11,8 @@
 #include "copy_params.h"
 #include "hccl/hccl_comm.h"
 #include "hccl/hccl_res.h"
+#include "hccl/hccl_res_expt.h"
+#include "hccl/hcomm_primitives.h"
 
 #ifndef __cplusplus
 #define nullptr NULL
@@ -46,6 +48,11 @@ static int32_t copy(const char *description, const char *kernel) {
     CHECK(aclrtMemcpy(cclBufferAddr, cclBufferSize, output, sizeof output, ACL_MEMCPY_HOST_TO_DEVICE), ACL_SUCCESS);
     aclrtStream stream;
     CHECK(aclrtCreateStream(&stream), ACL_SUCCESS);
+    /* What stream and kernel release each other by: start notify 0 of `thread`, end notify 0 of `cpuThread`. */
+    ThreadHandle cpuThread, cpuThreadOnAicpu, threadOnCpu;
+    CHECK(HcclThreadAcquireWithStream(comm, COMM_ENGINE_CPU_TS, stream, 1, &cpuThread), HCCL_SUCCESS);
+    CHECK(HcclThreadExportToCommEngine(comm, 1, &cpuThread, engine, &cpuThreadOnAicpu), HCCL_SUCCESS);
+    CHECK(HcclThreadExportToCommEngine(comm, 1, &thread, COMM_ENGINE_CPU_TS, &threadOnCpu), HCCL_SUCCESS);
     aclrtBinHandle binary;
     aclrtFuncHandle function;
     CHECK(aclrtBinaryLoadFromFile(description, NULL, &binary), ACL_SUCCESS);
@@ -58,6 +65,7 @@ static int32_t copy(const char *description, const char *kernel) {
     param.userIn = userIn;
     param.cclBuf = cclBufferAddr;
     param.len = LEN;
+    param.cpuThread = cpuThreadOnAicpu;
     aclrtArgsHandle args;
     aclrtParamHandle place;
     CHECK(aclrtKernelArgsInit(function, &args), ACL_SUCCESS);
@@ -69,7 +77,9 @@ static int32_t copy(const char *description, const char *kernel) {
     aclrtLaunchKernelCfg cfg;
     cfg.attrs = &timeout;
     cfg.numAttrs = 1;
+    CHECK(HcommThreadNotifyRecordOnThread(cpuThread, threadOnCpu, 0), HCCL_SUCCESS);
     CHECK(aclrtLaunchKernelWithConfig(function, 1, stream, &cfg, args, NULL), ACL_SUCCESS);
+    CHECK(HcommThreadNotifyWaitOnThread(cpuThread, 0, timeout.value.timeout), HCCL_SUCCESS);
     CHECK(aclrtSynchronizeStream(stream), ACL_SUCCESS);
 
     CHECK(aclrtMemcpy(output, sizeof output, cclBufferAddr, sizeof output, ACL_MEMCPY_DEVICE_TO_HOST), ACL_SUCCESS);

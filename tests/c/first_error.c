@@ -10,6 +10,7 @@
 #include "copy_params.h"
 #include "hccl/hccl_comm.h"
 #include "hccl/hccl_res.h"
+#include "launch_in_step.h"
 
 int main(int argc, char **argv) {
     if (argc != 2) {
@@ -24,7 +25,11 @@ int main(int argc, char **argv) {
     memset(&param, 0, sizeof param);
     CHECK(aclrtSetDevice(0), ACL_SUCCESS);
     CHECK(HcclCommInitAll(1, &device, &comm), HCCL_SUCCESS);
-    CHECK(HcclThreadAcquire(comm, COMM_ENGINE_AICPU_TS, 1, 0, &param.thread), HCCL_SUCCESS);
+    CHECK(HcclThreadAcquire(comm, COMM_ENGINE_AICPU_TS, 1, 1, &param.thread), HCCL_SUCCESS);
+    aclrtStream stream;
+    CHECK(aclrtCreateStream(&stream), ACL_SUCCESS);
+    const ControlPair pair = control_pair(comm, stream, param.thread);
+    param.cpuThread = pair.cpuThreadOnAicpu;
     CHECK(aclrtMalloc(&param.userIn, 64, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
     CHECK(aclrtBinaryLoadFromFile(argv[1], NULL, &binary), ACL_SUCCESS);
     CHECK(aclrtBinaryGetFunction(binary, "CopyLen", &function), ACL_SUCCESS);
@@ -32,8 +37,10 @@ int main(int argc, char **argv) {
     /* One byte more than there is. */
     param.cclBuf = (char *)param.userIn + 1;
     param.len = 64;
-    CHECK(aclrtLaunchKernelWithHostArgs(function, 1, NULL, NULL, &param, sizeof param, NULL, 0), ACL_SUCCESS);
-    CHECK(aclrtSynchronizeStream(NULL), ACL_ERROR_RT_TS_ERROR);
+    record_start(&pair);
+    CHECK(aclrtLaunchKernelWithHostArgs(function, 1, stream, NULL, &param, sizeof param, NULL, 0), ACL_SUCCESS);
+    wait_for_end(&pair);
+    CHECK(aclrtSynchronizeStream(stream), ACL_ERROR_RT_TS_ERROR);
     const char *text = aclrtGetRecentErrMsg();
     CHECK_TRUE(text != NULL && strstr(text, "translation fault") != NULL);
 

@@ -12,6 +12,7 @@
 #include "copy_params.h"
 #include "hccl/hccl_comm.h"
 #include "hccl/hccl_res.h"
+#include "launch_in_step.h"
 
 typedef struct Work {
     int32_t device;
@@ -42,7 +43,7 @@ static void *run(void *argument) {
     memset(&param, 0, sizeof param);
     CHECK(aclrtSetDevice(device), ACL_SUCCESS);
     CHECK(HcclCommInitAll(1, &device, &comm), HCCL_SUCCESS);
-    CHECK(HcclThreadAcquire(comm, COMM_ENGINE_AICPU_TS, 1, 0, &param.thread), HCCL_SUCCESS);
+    CHECK(HcclThreadAcquire(comm, COMM_ENGINE_AICPU_TS, 1, 1, &param.thread), HCCL_SUCCESS);
     CHECK(aclrtMalloc(&param.userIn, LEN, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
     CHECK(aclrtMalloc(&param.cclBuf, LEN, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
     CHECK(aclrtCreateStream(&stream), ACL_SUCCESS);
@@ -55,10 +56,15 @@ static void *run(void *argument) {
         CHECK(aclrtMemcpy(param.userIn, LEN, bytes, LEN, ACL_MEMCPY_HOST_TO_DEVICE), ACL_SUCCESS);
         aclrtArgsHandle args;
         aclrtParamHandle place;
+        /* As operators do: the thread of the stream for each call anew. */
+        const ControlPair pair = control_pair(comm, stream, param.thread);
+        param.cpuThread = pair.cpuThreadOnAicpu;
         CHECK(aclrtKernelArgsInit(function, &args), ACL_SUCCESS);
         CHECK(aclrtKernelArgsAppend(args, &param, sizeof param, &place), ACL_SUCCESS);
         CHECK(aclrtKernelArgsFinalize(args), ACL_SUCCESS);
+        record_start(&pair);
         CHECK(aclrtLaunchKernelWithConfig(function, 1, stream, NULL, args, NULL), ACL_SUCCESS);
+        wait_for_end(&pair);
         CHECK(aclrtSynchronizeStream(stream), ACL_SUCCESS);
         CHECK(aclrtMemcpy(found, LEN, param.cclBuf, LEN, ACL_MEMCPY_DEVICE_TO_HOST), ACL_SUCCESS);
         CHECK(memcmp(found, bytes, LEN), 0);

@@ -30,6 +30,7 @@ static void before_a_device_is_set(void) {
     CHECK(aclrtMallocWithCfg(&ptr, 1, (aclrtMemMallocPolicy)POLICY, NULL), ACL_ERROR_RT_CONTEXT_NULL);
     CHECK(aclrtBinaryLoadFromFile("/nowhere", NULL, &ptr), ACL_ERROR_RT_CONTEXT_NULL);
     CHECK(aclrtSynchronizeStream(NULL), ACL_ERROR_RT_CONTEXT_NULL);
+    CHECK(aclrtSynchronizeDevice(), ACL_ERROR_RT_CONTEXT_NULL);
     CHECK(aclrtResetDevice(0), ACL_ERROR_RT_CONTEXT_NULL);
     CHECK(HcclGetRootInfo(&root), HCCL_E_RUNTIME);
     memset(&root, 0, sizeof root);
@@ -533,7 +534,13 @@ static void threads(HcclComm comm) {
     CHECK(HcommLocalReduceOnThread(thread, ptr, ptr, 1, HCOMM_DATA_TYPE_INT8, HCOMM_REDUCE_SUM), HCCL_E_NOT_SUPPORT);
     notifies_of_threads(thread, two[0]);
     exports(comm, thread, two);
+    CHECK(HcommAclrtNotifyRecordOnThread(0, 0), HCCL_E_PTR);
+    CHECK(HcommAclrtNotifyRecordOnThread(0x1234, 0), HCCL_E_NOT_FOUND);
+    CHECK(HcommAclrtNotifyRecordOnThread(two[0], 0), HCCL_E_NOT_FOUND);
     CHECK(HcommAclrtNotifyRecordOnThread(thread, 0), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommAclrtNotifyWaitOnThread(0, 0, 1), HCCL_E_PTR);
+    CHECK(HcommAclrtNotifyWaitOnThread(0x1234, 0, 1), HCCL_E_NOT_FOUND);
+    CHECK(HcommAclrtNotifyWaitOnThread(two[0], 0, 1), HCCL_E_NOT_FOUND);
     CHECK(HcommAclrtNotifyWaitOnThread(thread, 0, 1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommSetNotifyWaitTimeOut(1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommThreadResAcquireTimeOut(1), HCCL_E_NOT_SUPPORT);

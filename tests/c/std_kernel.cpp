@@ -7,6 +7,7 @@
 
 #include "copy_params.h"
 #include "hcomm/hcomm_kernel.h"
+#include "in_step.h"
 
 // Copies in pieces of at most 100 bytes, the last one first.
 HCOMM_KERNEL(copy_std) {
@@ -22,13 +23,14 @@ HCOMM_KERNEL(copy_std) {
     if (const int32_t code = HcommBatchModeStart(tag.c_str()); code != 0) {
         return static_cast<uint32_t>(code);
     }
-    int32_t code = 0;
+    int32_t code = HcommThreadNotifyWaitOnThread(param.thread, 0, CONTROL_TIMEOUT);
+    const auto keep = [&code](int32_t result) { code = code != 0 ? code : result; };
     for (const uint64_t start : starts) {
         auto *dst = static_cast<char *>(param.cclBuf) + start;
         const auto *src = static_cast<const char *>(param.userIn) + start;
-        const int32_t result = HcommLocalCopyOnThread(param.thread, dst, src, std::min<uint64_t>(100, param.len - start));
-        code = code != 0 ? code : result;
+        keep(HcommLocalCopyOnThread(param.thread, dst, src, std::min<uint64_t>(100, param.len - start)));
     }
-    const int32_t end = HcommBatchModeEnd(tag.c_str());
-    return static_cast<uint32_t>(code != 0 ? code : end);
+    keep(HcommThreadNotifyRecordOnThread(param.thread, param.cpuThread, 0));
+    keep(HcommBatchModeEnd(tag.c_str()));
+    return static_cast<uint32_t>(code);
 }

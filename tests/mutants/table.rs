@@ -4,6 +4,7 @@ use super::Mutant;
 
 const COPY: &str = "src/copy.rs";
 const QUEUE: &str = "src/queue.rs";
+const BATCH: &str = "src/batch.rs";
 const RING: &str = "src/ring.rs";
 const SHORT: &str = "src/short.rs";
 const WAIT: &str = "src/wait.rs";
@@ -127,7 +128,7 @@ pub const MUTANTS: &[Mutant] = &[
         "(self.tail, self.stager) = (self.rung, BatchId::NONE);\n            self.open_short_way();",
         "(self.tail, self.stager) = (self.rung, BatchId::NONE);",
     ),
-    Mutant::new("head not read again", QUEUE, "if state.free() < wanted {", "if false {"),
+    Mutant::new("head not read again", QUEUE, "if free < wanted {", "if false {"),
     Mutant::new(
         "head trusted",
         QUEUE,
@@ -140,8 +141,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant::new(
         "doorbell before slot",
         QUEUE,
-        "    let before = (state.tail, state.ids);",
-        "    let _ = port.ring(state.ring.queue, (state.tail + group) % state.ring.depth);\n    let before = (state.tail, state.ids);",
+        "    let (tail, flipping) = (state.tail, state.ids.flipping);",
+        "    let _ = port.ring(state.ring.queue, (state.tail + group) % state.ring.depth);\n    let (tail, flipping) = (state.tail, state.ids.flipping);",
     ),
     Mutant::new(
         "doorbell before slot, short way",
@@ -170,14 +171,14 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant::new(
         "tail advanced on a refused doorbell",
         QUEUE,
-        "(state.tail, state.ids) = before;",
-        "state.ids = before.1;",
+        "(state.tail, state.ids.flipping) = (tail, flipping);",
+        "state.ids.flipping = flipping;\n        let _ = tail;",
     ),
     Mutant::new(
         "task ids used up by a refused doorbell",
         QUEUE,
-        "(state.tail, state.ids) = before;",
-        "state.tail = before.0;\n        state.ids.range = state.ids.range.take(group.min(state.ids.range.left())).1;",
+        "draw.undo();\n",
+        "draw.undo();\n        state.ids.range = state.ids.range.take(group.min(state.ids.range.left())).1;\n",
     ),
     Mutant::new("block of ids used up by a refused doorbell", QUEUE, "draw.undo();", "draw.finish();"),
     Mutant::new(
@@ -207,12 +208,29 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant::new(
         "staged tasks not rung for while the ring is full",
         QUEUE,
-        "state.ring_staged(port, core.batch().current()).inspect_err(|error| core.batch().note_error(*error))?;\n        \
+        "core.batch().keep_mishap(state.ring_staged(port, core.batch().current()))?;\n        \
          let State { ring, head, tail, .. } = *state;\n        \
          // The lock is free during the pause: another core's call on this queue has a limit of its own.\n        \
          drop(state);\n        core.batch().ring_staged(port, core.device());\n",
         "let State { ring, head, tail, .. } = *state;\n        drop(state);\n",
     ),
+    Mutant::new("queue listed twice in a batch", BATCH, "if staged.listed[word] & bit != 0 {", "if false {"),
+    Mutant::new(
+        "queue of an ended batch listed for good",
+        BATCH,
+        "staged.listed[word] &= !bit;",
+        "let _ = (word, bit);",
+    ),
+    // The long way's descriptors.
+    Mutant::new("length in the word of another SoC", ENCODE, "w6 | len & low", "w6 | len & high >> 32"),
+    Mutant::new("length in no word", ENCODE, "w3 | len << 32 & high", "w3"),
+    Mutant::new(
+        "addresses swapped",
+        ENCODE,
+        "w4 | src.0 & addr, w5 | dst.0 & addr",
+        "w4 | dst.0 & addr, w5 | src.0 & addr",
+    ),
+    Mutant::new("range put into a notify", ENCODE, "len_bits: [0; 2], addr_bits: 0", "len_bits: [0; 2], addr_bits: 1"),
     // Handles and status.
     Mutant::new(
         "stale handle accepted",
@@ -296,8 +314,8 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant::new(
         "short way of several gives an id twice",
         SHORT,
-        "let sqe = tasks.next().for_950(first_id + index);",
-        "let sqe = tasks.next().for_950(first_id + index.saturating_sub(1));",
+        "tasks.next(stamp_950(first_id + index));",
+        "tasks.next(stamp_950(first_id + index.saturating_sub(1)));",
     ),
     Mutant::new(
         "limit of a kernel is the next one's",
@@ -309,14 +327,14 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant::new(
         "suspension ignored",
         QUEUE,
-        "QueueStatus::SUSPENDED => return Err(Error::Suspended { sq_id }),",
+        "QueueStatus::SUSPENDED => return Err(Stop::Suspended { sq_id }),",
         "QueueStatus::SUSPENDED => {}",
     ),
-    Mutant::new("reset not noticed", QUEUE, "if status.epoch() != state.enabled.epoch() {", "if false {"),
+    Mutant::new("reset not noticed", QUEUE, "if is_new || status.epoch() != state.enabled.epoch() {", "if is_new {"),
     Mutant::new(
         "unknown status taken for enabled",
         QUEUE,
-        "_ => return Err(Error::BadHandle(thread.handle())),",
+        "_ => return Err(Stop::BadHandle(thread.handle())),",
         "_ => {}",
     ),
     // Waits.

@@ -151,9 +151,15 @@ impl Rig {
         unsafe { device.set_thread_table(DeviceAddr::from(first), SLOTS) };
         PORT.with(|port| {
             port.status.set(QueueStatus::ENABLED);
-            (port.head.set(head), port.rung.set(head), port.depth.set(depth));
-            (port.ring.set(ring.as_ptr()), port.speed.set(0), port.idle_looks.set(0), port.slowness.set(1));
-            (port.taken.take(), port.visible.take());
+            port.head.set(head);
+            port.rung.set(head);
+            port.depth.set(depth);
+            port.ring.set(ring.as_ptr());
+            port.speed.set(0);
+            port.idle_looks.set(0);
+            port.slowness.set(1);
+            port.taken.take();
+            port.visible.take();
             port.refuse_ring.set(false);
         });
         let rig = Self { device, table: first, _memory: (table, ring, notify_ids) };

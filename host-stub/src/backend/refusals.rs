@@ -71,8 +71,7 @@ impl RefusalReader {
     }
 
     fn name(&self, addr: u64, len: u64) -> String {
-        let is_in_image = addr >= IMAGE_PHYS && addr <= IMAGE_PHYS + IMAGE_SIZE - NAME_LEN;
-        if !is_in_image {
+        if !(IMAGE_PHYS..=IMAGE_PHYS + IMAGE_SIZE - NAME_LEN).contains(&addr) {
             return format!("name at {addr:#x}");
         }
         let mut bytes = vec![0; len.min(NAME_LEN) as usize];

@@ -7,7 +7,8 @@ use super::acl_base::{
     aclrtMallocConfig, aclrtNotify, aclrtParamHandle, aclrtPlaceHolderInfo, aclrtStream,
 };
 use super::call::{self, Out, acl, bytes_arg, str_arg};
-use super::{binary, device, launch, memory, notify, stream, support};
+use super::process::current_device;
+use super::{binary, comm, device, launch, memory, notify, stream, support};
 
 type aclrtMemMallocPolicy = c_int;
 type aclrtMemcpyKind = c_int;
@@ -86,6 +87,13 @@ pub extern "C" fn aclrtSynchronizeStream(stream: aclrtStream) -> aclError {
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtSynchronizeStreamWithTimeout(stream: aclrtStream, timeout: i32) -> aclError {
     acl("aclrtSynchronizeStreamWithTimeout", || stream::synchronize_for(stream.addr() as u64, timeout))
+}
+
+/// Waits for everything on the calling thread's device: all streams, and what the host has queued on threads that have none of
+/// the program's. Gives the first error.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtSynchronizeDevice() -> aclError {
+    acl("aclrtSynchronizeDevice", || comm::synchronize_device(current_device()?.0))
 }
 
 /// Makes a notify on the calling thread's device, not set. `flag` is ACL_NOTIFY_DEFAULT or ACL_NOTIFY_DEVICE_USE_ONLY.

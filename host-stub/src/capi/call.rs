@@ -180,6 +180,7 @@ fn hccl_code_of(error: &Error) -> i32 {
         Error::BadThreadCount(_) | Error::BadNotifyCount(_) | Error::BadDepth(_) => code::HCCL_E_PARA,
         Error::BadBuffSize(_) | Error::ZeroCclBuffer => code::HCCL_E_PARA,
         Error::Refused(refusal) => refusal.code(),
+        Error::Argument(error) => error.code(),
         Error::NoThreads { .. } | Error::NoNotifies { .. } => code::HCCL_E_UNAVAIL,
         Error::BadThread { .. } => code::HCCL_E_NOT_FOUND,
         // As in a kernel.

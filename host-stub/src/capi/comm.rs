@@ -21,6 +21,8 @@ use crate::launch::Stream;
 use crate::product::{Acquire, Refusal, Side};
 use crate::thread::ThreadConfig;
 
+/// Most threads of one call.
+const THREADS_MAX: u32 = 1000;
 /// Longest tag of a context.
 const TAG_MAX: usize = 255;
 /// First bytes of a root info.
@@ -47,13 +49,15 @@ enum Context {
 /// A thread that has been acquired.
 #[derive(Clone, Copy)]
 pub struct ThreadEntry {
+    /// As the device has it.
+    handle: ThreadHandle,
     /// Number of its device.
     pub index: i32,
     /// Handle of its communicator.
     pub comm: u64,
     /// Its engine.
     pub engine: Engine,
-    /// Handle of the stream that it is tied to.
+    /// Handle of the program's stream that it is tied to; one of the host that has none has a stream of its own.
     pub stream: Option<u64>,
 }
 
@@ -127,18 +131,35 @@ pub fn init_root(n_ranks: u32, root_info: [u8; ROOT_INFO_HEAD], rank: u32) -> Re
     create(index, device)
 }
 
-/// Destroys a communicator: its threads, its buffer and its contexts end.
+/// Destroys a communicator: its threads, its buffer and its contexts end. What the host has queued on threads without a
+/// stream of the program is waited for: nobody else can.
 ///
 /// # Errors
-/// No such communicator.
+/// No such communicator; it is destroyed, and what it has waited for has failed.
 pub fn destroy(handle: u64) -> Result<(), CallError> {
     let mut process = process();
     let entry = process.comms.remove(handle)?;
     process.threads.retain(|_, thread| thread.comm != handle);
     drop(process);
     // Outside the lock: the scheduler may be at work on its queues.
+    let waited = entry.comm.synchronize();
     drop(entry);
-    Ok(())
+    Ok(waited?)
+}
+
+/// Waits for all that the host has queued on device `index`.
+///
+/// # Errors
+/// The first error; everything has been waited for.
+pub fn synchronize_device(index: i32) -> Result<(), CallError> {
+    let process = process();
+    let streams = process.streams.all(|entry| entry.index == index);
+    let comms = process.comms.all(|entry| entry.index == index);
+    // Nothing waits while the lock is held.
+    drop(process);
+    let streams = streams.iter().map(|entry| entry.stream.synchronize());
+    let results: Vec<_> = streams.chain(comms.iter().map(|entry| entry.comm.synchronize())).collect();
+    Ok(results.into_iter().collect::<Result<(), Error>>()?)
 }
 
 /// Its name.
@@ -171,19 +192,24 @@ pub fn hccl_buffer(handle: u64) -> Result<(u64, u64), CallError> {
 pub fn acquire(handle: u64, engine: i32, count: u32, notifies: u32) -> Result<Vec<ThreadHandle>, CallError> {
     let entry = get(handle)?;
     let engine = support::thread_engine(entry.device.options().product, Acquire::Threads, engine)?;
+    if !(1..=THREADS_MAX).contains(&count) {
+        return Err(CallError::OutOfRange { what: "threadNum", value: count.into(), must: "must be from 1 to 1000" });
+    }
     let config = ThreadConfig { engine, ..ThreadConfig::new(count).notifies(notifies) };
     let threads = entry.comm.acquire_threads_with(&config)?;
-    let known = ThreadEntry { index: entry.index, comm: handle, engine, stream: None };
-    add(known, &threads)?;
+    let index = entry.index;
+    add(threads.iter().map(|thread| ThreadEntry { handle: *thread, index, comm: handle, engine, stream: None }))?;
     Ok(threads)
 }
 
-/// Makes threads known to the process.
-fn add(known: ThreadEntry, threads: &[ThreadHandle]) -> Result<(), CallError> {
+/// Makes threads of one communicator known to the process.
+fn add(threads: impl IntoIterator<Item = ThreadEntry>) -> Result<(), CallError> {
     let mut process = process();
-    // If the communicator has been destroyed meanwhile, its last user frees them.
-    process.comms.get(known.comm)?;
-    process.threads.extend(threads.iter().map(|thread| (thread.0, known)));
+    for known in threads {
+        // If the communicator has been destroyed meanwhile, its last user frees them.
+        process.comms.get(known.comm)?;
+        process.threads.insert(known.handle.0, known);
+    }
     Ok(())
 }
 
@@ -209,7 +235,7 @@ pub fn acquire_with_stream(
         return Err(CallError::Invalid(format!("a communicator of device {index} with a stream of device {other}")));
     }
     let thread = entry.comm.acquire_thread_with_stream(&of_stream.stream, notify_count)?;
-    add(ThreadEntry { index: entry.index, comm: handle, engine, stream: Some(stream) }, &[thread])?;
+    add([ThreadEntry { handle: thread, index: entry.index, comm: handle, engine, stream: Some(stream) }])?;
     Ok(thread)
 }
 
@@ -250,16 +276,15 @@ pub fn export(handle: u64, threads: &[u64], engine: i32) -> Result<Vec<ThreadHan
 }
 
 impl ThreadEntry {
-    /// The stream that it is tied to.
+    /// The stream that it is tied to, or its own.
     ///
     /// # Errors
-    /// None, or it has been destroyed.
+    /// It has been destroyed.
     pub fn stream(&self) -> Result<Arc<Stream>, CallError> {
-        let stream = self.stream.ok_or_else(|| {
-            let text = "the thread has no stream of the program, as HcclThreadAcquireWithStream gives";
-            CallError::NotSupported(text.to_owned())
-        })?;
-        Ok(stream::get(stream)?.stream)
+        match self.stream {
+            Some(stream) => Ok(stream::get(stream)?.stream),
+            None => Ok(get(self.comm)?.comm.thread_stream(self.handle)?),
+        }
     }
 }
 
@@ -307,6 +332,23 @@ pub fn notify_record(thread: u64, to: u64, index: u32) -> Result<(), CallError> 
 pub fn notify_wait(thread: u64, index: u32, timeout_s: u32) -> Result<(), CallError> {
     let (entry, stream) = host_thread(thread)?;
     Ok(entry.comm.notify_wait(&stream, ThreadHandle(thread), index, timeout_s)?)
+}
+
+/// Records the notify with an id behind the operations of the stream of `thread`.
+///
+/// # Errors
+/// Null, no such thread, a thread of the other side, a product without such notifies, an id that is larger than any.
+pub fn aclrt_notify_record(thread: u64, id: u64) -> Result<(), CallError> {
+    Ok(host_thread(thread)?.1.aclrt_notify_record(id)?)
+}
+
+/// Lets the later operations of the stream of `thread` wait for the notify with an id, for up to `timeout_s` seconds; 0 = for
+/// ever.
+///
+/// # Errors
+/// As [`aclrt_notify_record`].
+pub fn aclrt_notify_wait(thread: u64, id: u64, timeout_s: u32) -> Result<(), CallError> {
+    Ok(host_thread(thread)?.1.aclrt_notify_wait(id, timeout_s)?)
 }
 
 fn key(tag: &str, engine: i32) -> Result<(String, i32), CallError> {

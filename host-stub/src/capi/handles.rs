@@ -64,6 +64,14 @@ impl<T> Handles<T> {
         gone.iter().filter_map(|handle| self.live.remove(handle)).collect()
     }
 
+    /// Copies of what `is_it` says.
+    pub fn all(&self, mut is_it: impl FnMut(&T) -> bool) -> Vec<T>
+    where
+        T: Clone,
+    {
+        self.live.values().filter(|object| is_it(object)).cloned().collect()
+    }
+
     fn missing(&self, handle: u64) -> CallError {
         let kind = self.kind;
         match handle {

@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use hcomm_aicpu::abi;
-use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 use libloading::os::unix::Library;
 
 use super::call::{CallError, hccl};
@@ -50,23 +50,21 @@ fn host_thread(
 fn host_copy(thread: u64, dst: *mut c_void, src: *const c_void, len: u64) -> Result<(), CallError> {
     let (entry, product) = host_thread(thread, dst, src)?;
     support::host_copy(product, entry.engine)?;
-    let (dst, src) = (DeviceAddr::from(dst), DeviceAddr::from(src));
-    for addr in [dst, src] {
-        if addr.0.checked_add(len).is_none() {
-            return Err(CallError::Invalid(format!("{addr} + {len} bytes is past the end of the address space")));
-        }
-    }
-    let stream = entry.stream()?;
-    match len {
-        0 => Ok(()),
-        _ => Ok(stream.copy(dst, src, len)?),
-    }
+    Ok(entry.stream()?.copy(dst.into(), src.into(), len)?)
 }
 
-fn host_reduce(thread: u64, dst: *const c_void, src: *const c_void) -> Result<(), CallError> {
+/// A reduce by the host, as [`host_copy`].
+fn host_reduce(
+    thread: u64,
+    dst: *mut c_void,
+    src: *const c_void,
+    count: u64,
+    data_type: HcommDataType,
+    reduce_op: HcommReduceOp,
+) -> Result<(), CallError> {
     let (entry, product) = host_thread(thread, dst, src)?;
     support::host_copy(product, entry.engine)?;
-    Err(CallError::NotSupported("reductions that the host queues are not simulated".to_owned()))
+    Ok(entry.stream()?.reduce(dst.into(), src.into(), count, DataType(data_type), ReduceOp(reduce_op))?)
 }
 
 fn in_kernels_only() -> Result<(), CallError> {
@@ -83,7 +81,11 @@ pub extern "C" fn HcommLocalCopyOnThread(thread: ThreadHandle, dst: *mut c_void,
     dispatch("HcommLocalCopyOnThread", kernel, || host_copy(thread, dst, src, len))
 }
 
-/// Queues `dst[i] = dst[i] op src[i]` for `count` elements on a thread.
+/// Queues `dst[i] = dst[i] op src[i]` for `count` elements on a thread, and returns; the reduction runs later. Addresses are
+/// multiples of the size of an element.
+///
+/// As HcommLocalCopyOnThread, and 5 for a type or operator that the engine does not compute, 1 for an address between elements
+/// or more bytes than 64 bits can count.
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommLocalReduceOnThread(
     thread: ThreadHandle,
@@ -94,14 +96,14 @@ pub extern "C" fn HcommLocalReduceOnThread(
     reduce_op: HcommReduceOp,
 ) -> i32 {
     let kernel = || abi::HcommLocalReduceOnThread(thread, dst, src, count, data_type, reduce_op);
-    dispatch("HcommLocalReduceOnThread", kernel, || host_reduce(thread, dst, src))
+    dispatch("HcommLocalReduceOnThread", kernel, || host_reduce(thread, dst, src, count, data_type, reduce_op))
 }
 
 /// Queues a task on `thread` that sets notify `dstNotifyIdx` of `dstThread`. In a kernel `thread` is one of AICPU_TS; on the
-/// host it is one of CPU_TS that is tied to a stream, and the task is an operation of the stream.
+/// host it is one of CPU_TS, and the task is an operation of its stream.
 ///
 /// 0, or 2 for a null thread, 6 for a thread that is not live or is of the other side, 2 for an index that `dstThread` does
-/// not have; 5 on the host for a thread without a stream.
+/// not have.
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommThreadNotifyRecordOnThread(
     thread: ThreadHandle,
@@ -132,7 +134,7 @@ pub extern "C" fn HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread: Thread
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommAclrtNotifyRecordOnThread(thread: ThreadHandle, dst_notify_id: u64) -> i32 {
     let kernel = || abi::HcommAclrtNotifyRecordOnThread(thread, dst_notify_id);
-    dispatch("HcommAclrtNotifyRecordOnThread", kernel, in_kernels_only)
+    dispatch("HcommAclrtNotifyRecordOnThread", kernel, || comm::aclrt_notify_record(thread, dst_notify_id))
 }
 
 /// Queues a task on `thread` that waits for the notify with an id as aclrtGetNotifyId gives it, for up to `timeOut` seconds;
@@ -140,7 +142,7 @@ pub extern "C" fn HcommAclrtNotifyRecordOnThread(thread: ThreadHandle, dst_notif
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommAclrtNotifyWaitOnThread(thread: ThreadHandle, notify_id: u64, time_out: u32) -> i32 {
     let kernel = || abi::HcommAclrtNotifyWaitOnThread(thread, notify_id, time_out);
-    dispatch("HcommAclrtNotifyWaitOnThread", kernel, in_kernels_only)
+    dispatch("HcommAclrtNotifyWaitOnThread", kernel, || comm::aclrt_notify_wait(thread, notify_id, time_out))
 }
 
 /// Sets the limit in seconds of waits that have none of their own, until the kernel ends; 0 means for ever.

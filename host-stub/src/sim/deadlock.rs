@@ -75,7 +75,9 @@ struct Node {
 impl<M: Memory> Scheduler<M> {
     /// Whether nothing goes on, nothing can, and a host waits for it. Called after a step that did nothing.
     fn is_stuck(&self) -> bool {
-        let waits = |stream: &super::operations::HostStream| stream.ops.iter().any(|op| matches!(op, Op::Synchronize));
+        let waits = |stream: &super::operations::HostStream| {
+            stream.ops.iter().any(|op| matches!(op, Op::Synchronize)) && stream.shared.is_waited_for()
+        };
         let held_up = |queue: &HwQueue| queue.busy || queue.is_runnable();
         self.streams.values().any(waits)
             && !self.core_busy.contains(&true)

@@ -7,6 +7,7 @@ use super::alloc::AccessError;
 use super::deadlock::Deadlock;
 use super::decode::DecodeError;
 use super::notify::{Leftover, NoSuchNotify, NotifyName};
+use super::stream::HostTransfer;
 
 /// Runtime's number: the task scheduler reported an error. Every other error of a queue or of a task has this one.
 pub const RT_TS_ERROR: i32 = 507_001;
@@ -52,6 +53,17 @@ pub enum DoorbellError {
         /// Entries of the ring.
         depth: u32,
     },
+}
+
+/// What is wrong with a copy or reduce that the host has queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostTransferError {
+    /// What it reads or writes.
+    #[error("translation fault: {0}")]
+    Access(#[from] AccessError),
+    /// Source and destination share bytes, but do not start at the same one: what the result is depends on the engine.
+    #[error("src and dst overlap in part")]
+    Overlap,
 }
 
 /// What is wrong with a task.
@@ -210,19 +222,15 @@ pub enum DeviceError {
         /// Kernel.
         kernel: String,
     },
-    /// A copy that the host has queued.
-    #[error("stream {stream_id}: copy of {len} bytes from {src:#x} to {dst:#x}: translation fault: {error}")]
-    HostCopy {
+    /// A copy or reduce that the host has queued.
+    #[error("stream {stream_id}: {transfer}: {error}")]
+    HostTransfer {
         /// Stream.
         stream_id: u32,
-        /// First byte written.
-        dst: u64,
-        /// First byte read.
-        src: u64,
-        /// Bytes.
-        len: u64,
+        /// What was asked for.
+        transfer: HostTransfer,
         /// Why.
-        error: AccessError,
+        error: HostTransferError,
     },
     /// A task was not done in time; its queue has stopped.
     #[error("{queue}, task {task_id:#x} in slot {slot}: not done within {timeout:?} (head {slot}, tail {tail})")]
@@ -306,7 +314,7 @@ impl DeviceError {
             Self::Stream { error: TaskError::WaitTimeout { .. }, .. } | Self::Deadlock(_) => RT_NOTIFY_TIMEOUT,
             Self::Task { .. }
             | Self::Stream { .. }
-            | Self::HostCopy { .. }
+            | Self::HostTransfer { .. }
             | Self::Doorbell { .. }
             | Self::UnorderedWork { .. }
             | Self::NotifyLeftSet { .. }

@@ -103,6 +103,7 @@ impl<M: Memory> Scheduler<M> {
         match &self.engines {
             Some(engines) if len >= INLINE_LEN => {
                 engines.submit(job);
+                self.has_woken = true;
                 if let Some(queue) = self.queue_mut(sq_id) {
                     queue.busy = true;
                 }

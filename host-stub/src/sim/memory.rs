@@ -18,6 +18,12 @@ use super::reduce::{BLOCK_LEN, Block, Reduce};
 
 /// From this length on a copy looks for holes of its source, in bytes. Below, the system calls cost more than the bytes.
 const HOLE_AWARE_LEN: u64 = 1 << 20;
+/// Bytes that are looked at for holes at a time.
+const LOOK_LEN: u64 = 2 << 20;
+/// Bytes that have a place in memory, or none.
+const PAGE_LEN: u64 = 4096;
+/// Bytes of a cache line.
+const LINE_LEN: usize = 64;
 /// Device slots of a process: the HBM of the last one still ends below 2^47.
 pub const SLOTS: usize = 64;
 
@@ -329,25 +335,50 @@ impl SharedMemory {
         let mut done = 0;
         while done < len {
             let at = self.offset(src) + done;
-            let data = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
+            let hole = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
                 Ok(data) => (data - at).min(len - done),
                 Err(rustix::io::Errno::NXIO) => len - done,
                 // No holes on this file system: all of it counts as data.
                 Err(_) => 0,
             };
-            self.punch(dst + done, data)?;
-            done += data;
-            if done == len {
-                break;
+            if hole != 0 {
+                self.punch(dst + done, hole)?;
+                done += hole;
+                continue;
             }
-            let at = self.offset(src) + done;
-            let extent = match rustix::fs::seek(&self.file, SeekFrom::Hole(at)) {
-                Ok(hole) if hole > at => (hole - at).min(len - done),
-                _ => len - done,
-            };
-            self.copy_bytes(dst + done, src + done, extent)?;
+            let extent = self.data_len(src + done, (len - done).min(LOOK_LEN))?;
+            self.copy_apart(dst + done, src + done, extent)?;
             done += extent;
         }
+        Ok(())
+    }
+
+    /// How many of the `len` bytes at `addr`, whose page is data, are data without doubt.
+    ///
+    /// A page without a place in memory may be a hole, or swapped out. `SEEK_HOLE` would tell, but it goes through all pages
+    /// up to the next hole, one by one: for 256 MiB that takes a quarter of the time of the copy.
+    fn data_len(&self, addr: u64, len: u64) -> Result<u64, OutsideHbm> {
+        let start = addr - addr % PAGE_LEN;
+        let pages = (addr + len - start).div_ceil(PAGE_LEN);
+        let ptr = self.hbm_ptr(start, pages * PAGE_LEN)?;
+        let mut resident = [0; (LOOK_LEN / PAGE_LEN) as usize + 1];
+        // SAFETY: the call reads nothing of the pages, and writes a byte for each of them: at most LOOK_LEN bytes are at most
+        // one page more than the whole pages of LOOK_LEN, if they start inside a page.
+        let result = unsafe { mincore(ptr.cast(), (pages * PAGE_LEN) as usize, resident.as_mut_ptr()) };
+        if result != 0 {
+            return Ok(len);
+        }
+        // Bits above the lowest are not defined.
+        let gap = resident[1..pages as usize].iter().position(|page| page & 1 == 0);
+        Ok(gap.map_or(len, |gap| start + (gap as u64 + 1) * PAGE_LEN - addr))
+    }
+
+    /// Copies large ranges that do not overlap.
+    fn copy_apart(&self, dst: u64, src: u64, len: u64) -> Result<(), OutsideHbm> {
+        let (to, from) = (self.hbm_ptr(dst, len)?, self.hbm_ptr(src, len)?);
+        // SAFETY: `hbm_ptr` checked that both ranges are mapped; the caller, that they do not overlap. As for `copy_bytes`,
+        // no reference is made to them.
+        unsafe { copy_past_caches(to, from, len as usize) };
         Ok(())
     }
 
@@ -388,12 +419,19 @@ impl Memory for SharedMemory {
     }
 
     fn reduce(&self, dst: u64, src: u64, len: u64, reduce: Reduce) -> Result<(), OutsideHbm> {
-        self.hbm_ptr(dst, len)?;
-        self.hbm_ptr(src, len)?;
+        let (to, from) = (self.hbm_ptr(dst, len)?, self.hbm_ptr(src, len)?);
         // Both operands go through blocks of our own: no reference is ever made to memory that others write.
         let (mut left, mut right) = (Block([0; BLOCK_LEN]), Block([0; BLOCK_LEN]));
         for done in (0..len).step_by(BLOCK_LEN) {
             let part = (len - done).min(BLOCK_LEN as u64) as usize;
+            let next = done + BLOCK_LEN as u64;
+            if next < len {
+                // Else nothing would be on its way from memory while a block is computed.
+                for line in (next..next + BLOCK_LEN as u64).step_by(LINE_LEN) {
+                    prefetch(to.wrapping_add(line as usize));
+                    prefetch(from.wrapping_add(line as usize));
+                }
+            }
             self.read(dst + done, &mut left.0[..part])?;
             self.read(src + done, &mut right.0[..part])?;
             reduce.apply(&mut left, &right, part);
@@ -417,6 +455,71 @@ impl Memory for SharedMemory {
         // SAFETY: mapped and aligned (`low_ptr`), and alive as long as `self`; atomics may be shared with anybody.
         unsafe { AtomicU32::from_ptr(ptr.cast()) }
     }
+}
+
+/// Asks for the cache line at `ptr`: nothing happens if there is none.
+fn prefetch(ptr: *const u8) {
+    // SAFETY: a hint, which is no access as far as the language goes, and never faults.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(ptr.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = ptr;
+}
+
+/// Copies by stores that do not read the lines that they fill, four pages at a time while the next four are fetched. The C
+/// library does so only with ranges that are as long as all the caches of the machine.
+///
+/// # Safety
+/// Both ranges are mapped, and do not overlap.
+#[cfg(target_arch = "x86_64")]
+unsafe fn copy_past_caches(to: *mut u8, from: *const u8, len: usize) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+
+    const PAGE: usize = PAGE_LEN as usize;
+    const VECTOR: usize = size_of::<__m128i>();
+
+    // The stores need aligned addresses, and fill whole lines.
+    let mut done = to.align_offset(LINE_LEN).min(len);
+    // SAFETY: inside both ranges.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, done) };
+    while len - done >= 4 * PAGE {
+        for at in (0..PAGE).step_by(LINE_LEN) {
+            for line in [at, PAGE + at, 2 * PAGE + at, 3 * PAGE + at] {
+                prefetch(from.wrapping_add(done + 4 * PAGE + line));
+                // SAFETY: four pages from `done` on are inside both ranges, and so is each line of them. `to` plus `done` is
+                // a multiple of LINE_LEN.
+                unsafe {
+                    let (to, from) = (to.add(done + line), from.add(done + line));
+                    let words: [__m128i; LINE_LEN / VECTOR] =
+                        std::array::from_fn(|index| _mm_loadu_si128(from.add(index * VECTOR).cast()));
+                    for (index, word) in words.into_iter().enumerate() {
+                        _mm_stream_si128(to.add(index * VECTOR).cast(), word);
+                    }
+                }
+            }
+        }
+        done += 4 * PAGE;
+    }
+    // SAFETY: what is left of both ranges.
+    unsafe { std::ptr::copy_nonoverlapping(from.add(done), to.add(done), len - done) };
+    // SAFETY: every x86-64 processor has it. The stores above are ordered by nothing else: whoever is told of the copy must
+    // see them.
+    unsafe { _mm_sfence() };
+}
+
+/// # Safety
+/// Both ranges are mapped, and do not overlap.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn copy_past_caches(to: *mut u8, from: *const u8, len: usize) {
+    // SAFETY: the caller's.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
+}
+
+unsafe extern "C" {
+    /// Which pages of a range are in memory (POSIX systems; not in rustix).
+    fn mincore(addr: *mut core::ffi::c_void, len: usize, resident: *mut u8) -> core::ffi::c_int;
 }
 
 fn mapping(ptr: *mut core::ffi::c_void, len: usize) -> Mapping {
@@ -482,6 +585,68 @@ mod tests {
         memory.read(dst - 32, &mut out).unwrap();
         assert!(out[32..][..len as usize] == expected[..]);
         assert_eq!((&out[..32], &out[len as usize + 32..]), (&[0xee; 32][..], &[0xee; 32][..]));
+    }
+
+    #[test]
+    fn copy_takes_no_more_memory_than_its_source() {
+        let memory = SharedMemory::new(64 << 20).unwrap();
+        let (src, dst) = (memory.hbm_base() + 4096, memory.hbm_base() + (32 << 20));
+        // Single pages and pairs, further apart and closer than what is looked at together.
+        for page in [0_u16, 1, 3, 100, 101, 511, 512, 513, 1024, 4000, 5119] {
+            memory.write(src + u64::from(page) * PAGE_LEN, &[(page % 251) as u8 + 1; 4096]).unwrap();
+        }
+        let before = allocated(&memory);
+
+        memory.copy(dst, src, 20 << 20).unwrap();
+
+        assert_eq!(allocated(&memory), before + 11 * PAGE_LEN);
+        let mut out = [vec![0; 20 << 20], vec![1; 20 << 20]];
+        memory.read(src, &mut out[0]).unwrap();
+        memory.read(dst, &mut out[1]).unwrap();
+        assert!(out[0] == out[1]);
+    }
+
+    #[test]
+    fn large_copy_is_exact_at_any_alignment() {
+        let memory = SharedMemory::new(16 << 20).unwrap();
+        let (src, dst) = (memory.hbm_base() + 4096, memory.hbm_base() + (8 << 20));
+        let bytes: Vec<u8> = (0..3_u32 << 20).map(|index| (index.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+        memory.write(src, &bytes).unwrap();
+        for (to, from, len) in
+            [(0, 0, 1 << 20), (1, 0, 2 << 20), (63, 17, (2 << 20) + 1), (4095, 4094, (1 << 20) + 16383)]
+        {
+            memory.write(dst, &vec![0xee; 3 << 20]).unwrap();
+            memory.copy(dst + to as u64, src + from as u64, len as u64).unwrap();
+            let mut out = vec![0; 3 << 20];
+            memory.read(dst, &mut out).unwrap();
+            let mut expected = vec![0xee; 3 << 20];
+            expected[to..to + len].copy_from_slice(&bytes[from..from + len]);
+            assert!(out == expected, "{len} bytes from {from} to {to}");
+        }
+    }
+
+    #[test]
+    fn large_reduce_is_exact_at_any_alignment() {
+        let memory = SharedMemory::new(16 << 20).unwrap();
+        let (src, dst) = (memory.hbm_base() + 4096 + 3, memory.hbm_base() + (8 << 20) + 1);
+        let sum = Reduce::from_opcode(0x21).unwrap();
+        let words = |from: u32, len: usize| -> Vec<u8> { (from..).take(len / 4).flat_map(u32::to_le_bytes).collect() };
+        for len in [4, BLOCK_LEN - 4, BLOCK_LEN, BLOCK_LEN + 4, 100_000] {
+            memory.write(src, &words(7, len)).unwrap();
+            memory.write(dst, &words(1000, len + 64)).unwrap();
+            memory.reduce(dst, src, len as u64, sum).unwrap();
+            let mut out = vec![0; len + 64];
+            memory.read(dst, &mut out).unwrap();
+            let sums = (0..len as u32 / 4).flat_map(|index| (1007 + 2 * index).to_le_bytes());
+            let expected: Vec<u8> = sums.chain(words(1000 + len as u32 / 4, 64)).collect();
+            assert!(out == expected, "{len}");
+            // With itself: each element twice.
+            memory.reduce(dst, dst, len as u64, sum).unwrap();
+            memory.read(dst, &mut out).unwrap();
+            let sums = (0..len as u32 / 4).flat_map(|index| (2014 + 4 * index).to_le_bytes());
+            let expected: Vec<u8> = sums.chain(words(1000 + len as u32 / 4, 64)).collect();
+            assert!(out == expected, "{len} with itself");
+        }
     }
 
     #[test]

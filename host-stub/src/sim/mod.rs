@@ -27,4 +27,4 @@ pub mod shared;
 pub mod stream;
 pub mod trace;
 
-pub use stream::{HostCopy, KernelLaunch, LaunchStats, Op, StreamId, StreamShared};
+pub use stream::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamId, StreamShared};

@@ -9,15 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::alloc::AccessError;
 use super::decode::{Effect, Until};
-use super::error::{DeviceError, TaskError};
+use super::error::{DeviceError, HostTransferError, TaskError};
 use super::execute::deadline;
 use super::memory::Memory;
 use super::order::{Before, QueueLife};
 use super::queue::{HwQueue, Registers};
 use super::scheduler::Scheduler;
-use super::stream::{HostCopy, KernelLaunch, Op, StreamId, StreamShared};
+use super::stream::{HostTransfer, KernelLaunch, Op, StreamId, StreamShared};
 use super::trace::{Origin, What, Who};
 use crate::backend::{CpuFault, Returned};
 
@@ -183,14 +182,13 @@ impl<M: Memory> Scheduler<M> {
                 self.free_args(launch);
                 None
             }
-            Op::NotifyRecord { .. } | Op::NotifyWait { .. } | Op::HostCopy(_) if stream.failed => None,
-            Op::HostCopy(copy) => match self.host_copy(copy) {
+            Op::NotifyRecord { .. } | Op::NotifyWait { .. } | Op::HostTransfer(_) if stream.failed => None,
+            Op::HostTransfer(transfer) => match self.host_transfer(transfer) {
                 Ok(()) => None,
                 Err(error) => {
                     // It ends with everything else that is on the device.
                     self.not_yet(id, op);
-                    let HostCopy { dst, src, len } = copy;
-                    self.fail(DeviceError::HostCopy { stream_id: id, dst, src, len, error });
+                    self.fail(DeviceError::HostTransfer { stream_id: id, transfer, error });
                     return true;
                 }
             },
@@ -228,13 +226,25 @@ impl<M: Memory> Scheduler<M> {
         true
     }
 
-    /// Carries out a copy of the host.
-    fn host_copy(&self, copy: HostCopy) -> Result<(), AccessError> {
-        let HostCopy { dst, src, len } = copy;
+    /// Carries out a copy or reduce of the host.
+    fn host_transfer(&self, transfer: HostTransfer) -> Result<(), HostTransferError> {
+        let HostTransfer { dst, src, len, reduce } = transfer;
         let alloc = self.shared.lock_alloc();
         alloc.check_user(src, len).and_then(|()| alloc.check_user(dst, len))?;
         drop(alloc);
-        self.shared.memory.copy(dst, src, len).expect("what is allocated is in hbm");
+        if src != dst && src.abs_diff(dst) < len {
+            if !self.conduct.overlap_is_warning {
+                return Err(HostTransferError::Overlap);
+            }
+            self.shared.counters.overlaps.fetch_add(1, Ordering::Relaxed);
+            log::warn!("{transfer}: {}", HostTransferError::Overlap);
+        }
+        let memory = &self.shared.memory;
+        match reduce {
+            None => memory.copy(dst, src, len),
+            Some(reduce) => memory.reduce(dst, src, len, reduce),
+        }
+        .expect("what is allocated is in hbm");
         self.shared.counters.tasks.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -247,8 +257,7 @@ impl<M: Memory> Scheduler<M> {
     }
 
     fn step_launch(&mut self, id: StreamId, mut running: Running, now: Duration) -> bool {
-        let was_running = running.returned.is_none();
-        if was_running {
+        if running.returned.is_none() {
             match self.cpu.poll(running.core) {
                 Ok(None) if now < running.deadline => {}
                 Ok(None) => {
@@ -266,14 +275,7 @@ impl<M: Memory> Scheduler<M> {
                     let (launch, code) = (running.launch.number, returned.code);
                     running.returned = Some(returned);
                     self.shared.recorder.record(Who::Core(running.core), || What::KernelReturned { launch, code });
-                    self.core_busy[running.core] = false;
-                    // Everything that the kernel rang is visible now: here, or as a command that the next step takes.
-                    if self.cpu.is_polled() {
-                        self.poll_doorbells();
-                        if self.failed() {
-                            return true;
-                        }
-                    }
+                    return self.kernel_returned(id, running);
                 }
                 Err(fault) => {
                     let kernel = running.launch.name.to_string();
@@ -284,8 +286,7 @@ impl<M: Memory> Scheduler<M> {
                 }
             }
         }
-        let returned = running.returned.clone();
-        if let Some(returned) = returned.clone().filter(|_| !was_running)
+        if let Some(returned) = running.returned.clone()
             && self.is_complete(&mut running, &returned)
         {
             self.complete(id, running, &returned);
@@ -294,7 +295,35 @@ impl<M: Memory> Scheduler<M> {
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.running = Some(running);
         }
-        was_running && returned.is_some()
+        false
+    }
+
+    /// Everything that the kernel rang is visible now: here, or as a command that the next step takes.
+    fn kernel_returned(&mut self, id: StreamId, running: Running) -> bool {
+        self.core_busy[running.core] = false;
+        let Some(stream) = self.streams.get_mut(&id) else { return true };
+        // Before the doorbells: one that is wrong ends this launch as well.
+        let running = stream.running.insert(running);
+        if let Some(returned) = running.returned.clone().filter(|_| self.cpu.is_polled()) {
+            let since = running.since;
+            // Before the core takes the next kernel, whose doorbells would look like those of this one.
+            self.poll_doorbells();
+            self.observe_all();
+            let queued = self.queued(since, &returned);
+            if let Some(running) = self.streams.get_mut(&id).and_then(|stream| stream.running.as_mut()) {
+                running.queued = Some(queued);
+            }
+        }
+        true
+    }
+
+    /// Takes the new tails of all active queues.
+    fn observe_all(&mut self) {
+        for index in 0..self.active.len() {
+            if let Err(error) = self.observe(self.active[index]) {
+                return self.bad_doorbell(self.active[index], error);
+            }
+        }
     }
 
     /// Starts a launch on a free core; without one it stays the next operation of its stream.

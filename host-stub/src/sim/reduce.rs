@@ -15,8 +15,8 @@ use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use half::{bf16, f16};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Bytes that are computed at a time: both operands stay in the first-level cache.
-pub const BLOCK_LEN: usize = 4096;
+/// Bytes that are computed at a time: both operands, and the next ones, stay in the first-level cache.
+pub const BLOCK_LEN: usize = 2048;
 
 /// Aligned bytes of one operand.
 #[repr(align(64))]

@@ -101,6 +101,8 @@ pub struct Scheduler<M: Memory> {
     pub(super) conduct: Conduct,
     pub(super) faults: FaultCounter,
     commands: Vec<Command>,
+    /// Another thread was woken.
+    pub(super) has_woken: bool,
     stopped: bool,
 }
 
@@ -131,6 +133,7 @@ impl<M: Memory> Scheduler<M> {
             conduct: Conduct::default(),
             faults: FaultCounter::default(),
             commands: Vec::new(),
+            has_woken: false,
             stopped: false,
         }
     }
@@ -155,7 +158,12 @@ impl<M: Memory> Scheduler<M> {
         }
         worked |= match self.step_by_turns(now) {
             Some(worked) => worked,
-            None => self.step_queues() | self.step_streams(now),
+            None => {
+                let queues = self.step_queues();
+                let streams = self.step_streams(now);
+                self.has_woken |= streams;
+                queues | streams
+            }
         };
         self.end_late_waits();
         if worked || self.failed() {
@@ -170,6 +178,12 @@ impl<M: Memory> Scheduler<M> {
             Some(event) => Progress::Waiting(event.saturating_sub(now)),
             None => Progress::Idle,
         }
+    }
+
+    /// Whether a kernel, an engine or a host was woken since the last call. It may wait for the processor of the caller, who
+    /// should let it go first before it looks for work again and again.
+    pub fn take_woken(&mut self) -> bool {
+        std::mem::take(&mut self.has_woken)
     }
 
     /// When the next limit is over, of a launch, a wait or the time that a deadlock has to last, or a queue is to be looked at.

@@ -95,8 +95,13 @@ impl Memory for VecMemory {
 /// How the kernel of [`TestCpu`] ends, once somebody says so.
 type End = Arc<Mutex<Option<Result<Returned, CpuFault>>>>;
 
+/// Doorbell that the kernel of [`TestCpu`] rings as the last thing that it does: queue and tail.
+type LateDoorbell = Arc<Mutex<Option<(u32, u32)>>>;
+
 struct TestCpu {
     end: End,
+    late: LateDoorbell,
+    memory: Arc<VecMemory>,
     polled: bool,
 }
 
@@ -110,7 +115,11 @@ impl Cpu for TestCpu {
     }
 
     fn poll(&mut self, _core: usize) -> Result<Option<Returned>, CpuFault> {
-        self.end.lock().unwrap().take().transpose()
+        let end = self.end.lock().unwrap().take();
+        if let Some((sq_id, tail)) = end.as_ref().and_then(|_| self.late.lock().unwrap().take()) {
+            Registers::of(&*self.memory, sq_id).ring(tail);
+        }
+        end.transpose()
     }
 
     fn is_polled(&self) -> bool {
@@ -128,6 +137,7 @@ struct Rig {
     shared: Arc<Shared<VecMemory>>,
     scheduler: Scheduler<VecMemory>,
     end: End,
+    late: LateDoorbell,
     stream: Arc<StreamShared>,
     ring: u64,
     depth: u32,
@@ -165,15 +175,16 @@ impl Rig {
             recorder: Recorder::off(),
             baton: None,
         });
-        let end = End::default();
-        let cpu = Box::new(TestCpu { end: Arc::clone(&end), polled });
+        let (end, late) = (End::default(), LateDoorbell::default());
+        let memory = Arc::clone(&shared.memory);
+        let cpu = Box::new(TestCpu { end: Arc::clone(&end), late: Arc::clone(&late), memory, polled });
         let scheduler = Scheduler::new(Arc::clone(&shared), cpu, None);
         let stream = Arc::new(StreamShared::new(9));
         shared.inbox.send(Command::AddStream(Arc::clone(&stream)));
         shared.inbox.send(Command::AddQueue(QueueConfig { stream_id: 7, sq_id: 1, base: ring, depth }));
         shared.queues.get(1).unwrap().depth.store(depth, std::sync::atomic::Ordering::Relaxed);
         Registers::of(&*shared.memory, 1).enable(1);
-        Self { shared, scheduler, end, stream, ring, depth, src, dst, now: Duration::ZERO }
+        Self { shared, scheduler, end, late, stream, ring, depth, src, dst, now: Duration::ZERO }
     }
 
     /// Puts a copy of byte `index` of the source to byte `index` of the destination into slot `index % depth`.
@@ -200,20 +211,33 @@ impl Rig {
     }
 
     fn launch(&mut self) -> Arc<LaunchStats> {
+        let stats = self.submit_launch(&self.stream, true);
+        self.settle();
+        stats
+    }
+
+    fn submit_launch(&self, stream: &StreamShared, drain: bool) -> Arc<LaunchStats> {
         let stats = Arc::new(LaunchStats::default());
         let launch = KernelLaunch {
             name: "test".into(),
             entry: KernelEntry::Native(no_kernel as KernelFn),
             args: 0,
             timeout: Duration::from_secs(5),
-            drain: true,
+            drain,
             number: 0,
             stats: Arc::clone(&stats),
         };
-        self.stream.submit();
-        self.shared.inbox.send(Command::Submit(9, Op::KernelLaunch(launch)));
-        self.settle();
+        stream.submit();
+        self.shared.inbox.send(Command::Submit(stream.id(), Op::KernelLaunch(launch)));
         stats
+    }
+
+    /// What a host hears that synchronises with a stream.
+    fn synchronize(&mut self, stream: &StreamShared) -> Waited {
+        assert!(stream.submit_look());
+        self.shared.inbox.send(Command::Submit(stream.id(), Op::Synchronize));
+        self.settle();
+        stream.wait(Duration::ZERO)
     }
 
     fn kernel_returns(&self, code: u32) {
@@ -287,6 +311,38 @@ fn doorbell_of_a_free_queue_fails_the_device() {
     assert_eq!(rig.shared.ring(3, 1, ORIGIN), Err(DoorbellError::FreeQueue));
     rig.settle();
     assert_eq!(rig.failed(), "sq 3: doorbell on a free queue");
+}
+
+#[test]
+fn wrong_doorbell_of_a_kernel_that_returns_ends_its_launch() {
+    let mut rig = Rig::new(8, true);
+    rig.launch();
+    *rig.late.lock().unwrap() = Some((0, 1));
+    rig.kernel_returns(0);
+    rig.settle();
+    assert_eq!(rig.failed(), "sq 0: doorbell on a free queue");
+    assert_eq!(rig.stream.wait(Duration::ZERO), Waited::Done(rig.shared.failed.get()));
+}
+
+#[test]
+fn launch_answers_for_its_own_tasks_alone() {
+    let mut rig = Rig::new(8, true);
+    let (first, second) = (Arc::clone(&rig.stream), Arc::new(StreamShared::new(10)));
+    rig.shared.inbox.send(Command::AddStream(Arc::clone(&second)));
+    rig.put(0);
+    // The second kernel starts in the step in which the first one returns, on the one core that there is.
+    rig.submit_launch(&first, false);
+    rig.submit_launch(&second, false);
+    rig.settle();
+    *rig.late.lock().unwrap() = Some((1, 1));
+    rig.kernel_returns(0);
+    rig.settle();
+    rig.kernel_returns(0);
+    rig.settle();
+    assert_eq!(rig.synchronize(&second), Waited::Done(None));
+    let Waited::Done(Some(DeviceError::UnorderedWork { stream_id: 9, tasks: 1, .. })) = rig.synchronize(&first) else {
+        panic!("the work of the first launch is not reported");
+    };
 }
 
 #[test]

@@ -7,7 +7,12 @@ use std::time::{Duration, Instant};
 
 use super::baton::Baton;
 use super::error::DeviceError;
+use super::reduce::Reduce;
 use crate::backend::KernelEntry;
+
+/// How long a host lets others go first before it sleeps. A short launch has ended by then, and nobody has to wake a processor
+/// that has nothing else to do: on a virtual machine that takes longer than the launch.
+const YIELDS: Duration = Duration::from_micros(10);
 
 /// Number of a stream, unique in its device.
 pub type StreamId = u32;
@@ -31,19 +36,29 @@ pub enum Op {
     },
     /// The host waits for everything before.
     Synchronize,
-    /// Copies device memory, as the host has queued it (CPU_TS).
-    HostCopy(HostCopy),
+    /// Copies or reduces device memory, as the host has queued it (CPU_TS).
+    HostTransfer(HostTransfer),
 }
 
-/// A copy that the host has queued.
+/// A copy or reduce that the host has queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostCopy {
+pub struct HostTransfer {
     /// First byte written.
     pub dst: u64,
     /// First byte read.
     pub src: u64,
     /// Bytes.
     pub len: u64,
+    /// `None`: a copy.
+    pub reduce: Option<Reduce>,
+}
+
+impl std::fmt::Display for HostTransfer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { dst, src, len, reduce } = self;
+        let kind = if reduce.is_some() { "reduce" } else { "copy" };
+        write!(f, "{kind} of {len} bytes from {src:#x} to {dst:#x}")
+    }
 }
 
 /// A kernel and what it is started with.
@@ -99,11 +114,12 @@ impl LaunchStats {
 #[derive(Debug, Default)]
 struct State {
     submitted: u64,
-    completed: u64,
     /// Looks of the host that are outstanding; counted in `submitted`, too.
     looks: u64,
     /// Operations have been submitted that no look has ended after.
     unseen: bool,
+    /// Threads of the host that wait.
+    waiting: u32,
     error: Option<DeviceError>,
 }
 
@@ -112,7 +128,18 @@ pub struct StreamShared {
     id: StreamId,
     baton: Option<Arc<Baton>>,
     state: Mutex<State>,
+    /// Operations that have completed. Written by whoever has locked the state.
+    completed: AtomicU64,
     changed: Condvar,
+}
+
+/// A thread of the host that waits for a stream, until this is dropped.
+pub struct Waiting<'a>(&'a StreamShared);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.lock().waiting -= 1;
+    }
 }
 
 /// How a wait ended.
@@ -127,7 +154,7 @@ pub enum Waited {
 impl StreamShared {
     /// An empty stream.
     pub fn new(id: StreamId) -> Self {
-        Self { id, baton: None, state: Mutex::default(), changed: Condvar::new() }
+        Self { id, baton: None, state: Mutex::default(), completed: AtomicU64::new(0), changed: Condvar::new() }
     }
 
     /// In deterministic mode: hosts that wait for the stream wait for the baton.
@@ -151,13 +178,25 @@ impl StreamShared {
     /// `false`: there is nothing to look at, and nothing has been counted.
     pub fn submit_look(&self) -> bool {
         let mut state = self.lock();
-        if !state.unseen && state.submitted == state.completed {
+        if !state.unseen && state.submitted == self.completed() {
             return false;
         }
         state.unseen = false;
         state.submitted += 1;
         state.looks += 1;
         true
+    }
+
+    /// Counts a thread of the host that is about to wait. Called before its look is submitted, so that who sees the look
+    /// sees the thread.
+    pub fn begin_wait(&self) -> Waiting<'_> {
+        self.lock().waiting += 1;
+        Waiting(self)
+    }
+
+    /// Whether a thread of the host waits. A look may be outstanding although none does any more.
+    pub fn is_waited_for(&self) -> bool {
+        self.lock().waiting != 0
     }
 
     /// Ends `op`, the oldest operation.
@@ -176,7 +215,8 @@ impl StreamShared {
     /// Ends the oldest operation. The first error is kept until it is reported.
     pub fn complete(&self, error: Option<DeviceError>) {
         let mut state = self.lock();
-        state.completed += 1;
+        // Release: a host that does not lock to look sees what the operation has done.
+        self.completed.fetch_add(1, Ordering::Release);
         if state.error.is_none() {
             state.error = error;
         }
@@ -189,22 +229,29 @@ impl StreamShared {
     /// Operations that have not completed.
     pub fn outstanding(&self) -> u64 {
         let state = self.lock();
-        state.submitted - state.completed - state.looks
+        state.submitted - self.completed() - state.looks
     }
 
     /// Waits until everything that has been submitted so far has completed.
     pub fn wait(&self, timeout: Duration) -> Waited {
         let started = Instant::now();
+        let target = self.lock().submitted;
+        while self.completed() < target && started.elapsed() < YIELDS.min(timeout) {
+            std::thread::yield_now();
+        }
         let mut state = self.lock();
-        let target = state.submitted;
-        while state.completed < target {
+        while self.completed() < target {
             let left = timeout.saturating_sub(started.elapsed());
             if left.is_zero() {
-                return Waited::TimedOut(target - state.completed - state.looks);
+                return Waited::TimedOut(target - self.completed() - state.looks);
             }
             state = self.changed.wait_timeout(state, left).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
         }
         Waited::Done(state.error.take())
+    }
+
+    fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Acquire)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -214,6 +261,10 @@ impl StreamShared {
 
 impl std::fmt::Debug for StreamShared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StreamShared").field("id", &self.id).field("state", &self.state).finish_non_exhaustive()
+        f.debug_struct("StreamShared")
+            .field("id", &self.id)
+            .field("state", &self.state)
+            .field("completed", &self.completed)
+            .finish_non_exhaustive()
     }
 }

@@ -17,14 +17,18 @@ pub fn note(who: *const u8, who_len: usize, error: &Error) {
     // SAFETY: an aligned word of this core's own ring, mapped for good; the host only reads it, atomically.
     let count = unsafe { AtomicU64::from_ptr(&raw mut (*ring).head) };
     let head = count.load(Ordering::Relaxed);
-    // SAFETY: the remainder is a slot of the ring, which nobody else writes. An error has as many words; the padding among
-    // them is nothing that is looked at.
-    unsafe {
-        let slot = (&raw mut (*ring).slots).cast::<Refusal>().add(head as usize % REFUSALS);
-        (&raw mut (*slot).who).write_volatile(who as u64);
-        (&raw mut (*slot).who_len).write_volatile(who_len as u64);
-        let words = (&raw const *error).cast::<[MaybeUninit<u64>; ERROR_WORDS]>().read();
-        (&raw mut (*slot).error).cast::<[MaybeUninit<u64>; ERROR_WORDS]>().write_volatile(words);
+    // SAFETY: the remainder is a slot of the ring, which is mapped.
+    let slot = unsafe { (&raw mut (*ring).slots).cast::<Refusal>().add(head as usize % REFUSALS) };
+    // SAFETY: the slot is this core's own.
+    unsafe { (&raw mut (*slot).who).write_volatile(who as u64) };
+    // SAFETY: as above.
+    unsafe { (&raw mut (*slot).who_len).write_volatile(who_len as u64) };
+    let from = (&raw const *error).cast::<MaybeUninit<u64>>();
+    for word in 0..ERROR_WORDS {
+        // SAFETY: an error has as many words, of which some may be padding that nobody looks at.
+        let bits = unsafe { from.add(word).read_volatile() };
+        // SAFETY: as above; the slot has room for as many.
+        unsafe { (&raw mut (*slot).error).cast::<MaybeUninit<u64>>().add(word).write_volatile(bits) };
     }
     // Pairs with the acquire load of the host: who sees the new count sees the refusal.
     count.store(head + 1, Ordering::Release);

@@ -81,7 +81,8 @@ struct Notify {
 impl Notify {
     const fn new(notify_id: u32) -> Self {
         debug_assert!(notify_id <= MAX_NOTIFY_ID);
-        let word = NotifyWord::new().with_notify_id(notify_id);
+        // The mask is what the builder's check comes down to: without it the check is code, and its panic is, too.
+        let word = NotifyWord::new().with_notify_id(notify_id & MAX_NOTIFY_ID);
         Self { word, cnt_value: 0, mode: NotifyMode::new(), sub_type: 0 }
     }
 

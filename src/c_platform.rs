@@ -1,0 +1,200 @@
+//! What a platform that is written in C makes its device and its cores with; `include/hcomm/hcomm_platform.h` declares it. For
+//! the static library only.
+//!
+//! The caller owns the memory of both and asks for its size and alignment. Neither is ever freed here: there is nothing in
+//! them that would have to be.
+
+use core::ffi::{c_char, c_void};
+use core::fmt::Write;
+use core::slice;
+
+use crate::device::{Core, Device, MAX_QUEUES};
+use crate::error::Error;
+use crate::spec::DeviceAddr;
+use crate::spec::code::{HCCL_E_PARA, HCCL_E_PTR, HCCL_SUCCESS};
+use crate::spec::mailbox::LEFT_BATCH_OPEN;
+use crate::spec::soc::Soc;
+use crate::spec::thread::{DESCRIPTOR_SIZE, ThreadDescriptor};
+
+/// A new device. Copied from here, because it is too large for most stacks.
+static NEW: Device = Device::new();
+
+/// Bytes of a device.
+#[unsafe(no_mangle)]
+pub extern "C" fn hcomm_device_size() -> usize {
+    size_of::<Device>()
+}
+
+/// What the address of a device is a multiple of.
+#[unsafe(no_mangle)]
+pub extern "C" fn hcomm_device_align() -> usize {
+    align_of::<Device>()
+}
+
+/// Bytes of a core.
+#[unsafe(no_mangle)]
+pub extern "C" fn hcomm_core_size() -> usize {
+    size_of::<Core<'_>>()
+}
+
+/// What the address of a core is a multiple of.
+#[unsafe(no_mangle)]
+pub extern "C" fn hcomm_core_align() -> usize {
+    align_of::<Core<'_>>()
+}
+
+/// 0, 2 for null, 1 for an address that is not aligned for a `T`.
+fn check<T>(place: *const T) -> i32 {
+    if place.is_null() {
+        HCCL_E_PTR
+    } else if place.is_aligned() {
+        HCCL_SUCCESS
+    } else {
+        HCCL_E_PARA
+    }
+}
+
+/// Makes a device without threads. 0, 2 for null, 1 for memory that is not aligned.
+///
+/// # Safety
+/// `device` is null or [`hcomm_device_size`] bytes that nobody else uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hcomm_device_init(device: *mut c_void) -> i32 {
+    let device = device.cast::<Device>();
+    let code = check(device);
+    if code == HCCL_SUCCESS {
+        // SAFETY: not null, aligned, and the caller owes the bytes. `NEW` is never changed: nobody else has its address.
+        unsafe { device.copy_from_nonoverlapping(&raw const NEW, 1) };
+    }
+    code
+}
+
+/// Tells a device where its table of threads is; once, before the first launch. 0, 2 for null, 1 for a table that is not 64-byte
+/// aligned or has more slots than a device has queues.
+///
+/// # Safety
+/// `device` is null or a device of [`hcomm_device_init`]; the rest as for [`Device::set_thread_table`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hcomm_device_set_thread_table(
+    device: *mut c_void,
+    table: *const ThreadDescriptor,
+    slots: u32,
+) -> i32 {
+    // SAFETY: the caller owes null or a device.
+    let Some(device) = (unsafe { device.cast::<Device>().as_ref() }) else { return HCCL_E_PTR };
+    match check(table) {
+        HCCL_SUCCESS if slots as usize > MAX_QUEUES => HCCL_E_PARA,
+        HCCL_SUCCESS => {
+            // SAFETY: passed on.
+            unsafe { device.set_thread_table(DeviceAddr::from(table), slots as usize) };
+            HCCL_SUCCESS
+        }
+        code => code,
+    }
+}
+
+/// Tells a device where its table of communicators is; once, before the first launch. 0, 2 for null, 1 for a table that is not
+/// 8-byte aligned.
+///
+/// # Safety
+/// `device` is null or a device of [`hcomm_device_init`]; the rest as for [`Device::set_comm_table`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hcomm_device_set_comm_table(device: *mut c_void, table: *const u64) -> i32 {
+    // SAFETY: the caller owes null or a device.
+    let Some(device) = (unsafe { device.cast::<Device>().as_ref() }) else { return HCCL_E_PTR };
+    let code = check(table);
+    if code == HCCL_SUCCESS {
+        // SAFETY: passed on.
+        unsafe { device.set_comm_table(DeviceAddr::from(table)) };
+    }
+    code
+}
+
+/// Tells a device which chip's descriptors to queue, by the driver's device type: 2 Ascend910B, 4 Ascend910_93, 6 Ascend950,
+/// which it is unless this is called. 0, 2 for null, 1 for another number.
+///
+/// # Safety
+/// `device` is null or a device of [`hcomm_device_init`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hcomm_device_set_soc(device: *mut c_void, device_type: u32) -> i32 {
+    // SAFETY: the caller owes null or a device.
+    let Some(device) = (unsafe { device.cast::<Device>().as_ref() }) else { return HCCL_E_PTR };
+    let Some(soc) = Soc::from_device_type(device_type) else { return HCCL_E_PARA };
+    device.set_soc(soc);
+    HCCL_SUCCESS
+}
+
+/// Makes a core of `device`. 0, 2 for null, 1 for memory that is not aligned.
+///
+/// # Safety
+/// `core` is null or [`hcomm_core_size`] bytes that nobody else uses, and that are not moved while the core is in use; `device` is
+/// null or a device of [`hcomm_device_init`], which stays for as long as the core is in use.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hcomm_core_init(core: *mut c_void, device: *const c_void) -> i32 {
+    // SAFETY: the caller owes null or a device that outlives the core.
+    let Some(device) = (unsafe { device.cast::<Device>().as_ref() }) else { return HCCL_E_PTR };
+    let core = core.cast::<Core<'static>>();
+    let code = check(core);
+    if code == HCCL_SUCCESS {
+        // SAFETY: not null, aligned, and the caller owes the bytes.
+        unsafe { core.write(Core::new(device)) };
+    }
+    code
+}
+
+/// Ends a launch: the core is as new for the next kernel, and what its batch had staged is dropped. 1 if the kernel has left a batch
+/// open, else 0; 0 for null.
+///
+/// # Safety
+/// `core` is null or a core of [`hcomm_core_init`], on which no kernel runs any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hcomm_core_finish_launch(core: *mut c_void) -> u32 {
+    // SAFETY: the caller owes null or a core.
+    let end = unsafe { core.cast::<Core<'_>>().as_ref() }.map(Core::finish_launch).unwrap_or_default();
+    if end.batch_left_open { LEFT_BATCH_OPEN } else { 0 }
+}
+
+/// Text that keeps what fits, and counts all.
+struct Text<'t> {
+    out: &'t mut [u8],
+    len: usize,
+}
+
+impl Write for Text<'_> {
+    fn write_str(&mut self, part: &str) -> core::fmt::Result {
+        for byte in part.bytes() {
+            if let Some(place) = self.out.get_mut(self.len) {
+                *place = byte;
+            }
+            self.len += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Why a call was refused, in words: writes what fits into `size` bytes, with a zero byte at the end, and gives the length of all of
+/// it, as `snprintf` does. 0 for null.
+///
+/// # Safety
+/// `error` is null or what `hcomm_port_refused` has just been handed; `text` is null or `size` bytes that can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hcomm_refusal_text(error: *const c_void, text: *mut c_char, size: usize) -> usize {
+    // SAFETY: the caller owes null or a live error.
+    let Some(error) = (unsafe { error.cast::<Error>().as_ref() }) else { return 0 };
+    let out = match size.checked_sub(1).filter(|_| !text.is_null()) {
+        // SAFETY: not null, and the caller owes `size` bytes, of which the last is for the zero.
+        Some(room) => unsafe { slice::from_raw_parts_mut(text.cast::<u8>(), room) },
+        None => &mut [],
+    };
+    let (room, mut text_of) = (out.len(), Text { out, len: 0 });
+    // It takes every text.
+    let _ = write!(text_of, "{error}");
+    let len = text_of.len;
+    if size > 0 && !text.is_null() {
+        // SAFETY: below `size`.
+        unsafe { text.add(len.min(room)).write(0) };
+    }
+    len
+}
+
+const _: () = assert!(LEFT_BATCH_OPEN == 1 && DESCRIPTOR_SIZE == 64 && align_of::<ThreadDescriptor>() == 64);
