@@ -303,12 +303,14 @@ fn check(case: &Case) -> TestCaseResult {
     let mut runs = Vec::new();
     for (calls, regions) in case.kernels.iter().zip(&memory.regions) {
         let plan = plan(calls, &threads, &memory.source, regions);
+        // Before any kernel runs: a device that has failed gives no memory.
         let entries = rig.buffer(plan.entries.as_bytes());
-        let stream = Stream::new(&rig.device);
+        runs.push((plan, entries, Stream::new(&rig.device), None));
+    }
+    for (plan, entries, stream, stats) in &mut runs {
         let (header, count) = (ModelParams::HEADER, plan.entries.len() as u64);
         // Refused if the first kernel has brought the device down already.
-        let stats = stream.launch_and_drain(&kernel, &ModelParams { header, entries: entries.addr(), count });
-        runs.push((plan, entries, stream, stats.ok()));
+        *stats = stream.launch_and_drain(&kernel, &ModelParams { header, entries: entries.addr(), count }).ok();
     }
     let failed = runs.iter().filter(|(_, _, stream, _)| stream.synchronize().is_err()).count();
 
