@@ -110,6 +110,8 @@ fn kernels(test: &str) -> (PathBuf, PathBuf) {
         operator("FailsLate", "libcontrol_kernel.so", "fails_late"),
         operator("OpenBatch", "libcontrol_kernel.so", "open_batch"),
         operator("NeverReturns", "libcontrol_kernel.so", "never_returns"),
+        operator("EveryCall", "libcontrol_kernel.so", "every_call"),
+        operator("WaitsBriefly", "libcontrol_kernel.so", "waits_briefly"),
         operator("Fail", "libcopy_kernel.so", "fail"),
         operator("NoSuchFunction", "libcopy_kernel.so", "no_such_function"),
     ];
@@ -379,6 +381,22 @@ fn case_54_communicator_with_work_outstanding_can_be_destroyed() {
 #[test]
 fn case_39_limit_of_a_wait_by_a_stream_is_in_seconds() {
     control("limit_of_a_wait");
+}
+
+#[test]
+fn every_function_of_kernels_works_from_c() {
+    for product in PRODUCTS.iter().filter(|product| product.soc.is_some()) {
+        control_on(product.key, "every_call");
+    }
+    let kernel = std::fs::read_to_string(source("control_kernel.c")).unwrap();
+    for name in listed("abi.txt").into_iter().filter(|name| name.starts_with("Hcomm")) {
+        assert!(kernel.contains(&format!("{name}(")), "no kernel in C calls {name}");
+    }
+}
+
+#[test]
+fn limit_of_a_fraction_of_a_second_rounds_up_in_c() {
+    control("waits_briefly");
 }
 
 /// A folder with kernel `staged_copy_c`, a description that names the one in Rust too, and the program that launches them.
