@@ -199,8 +199,9 @@ fn example_1_copies_on_a2_and_a3_and_is_refused_elsewhere() {
         let expected = match product.soc {
             Some(_) => format!("{}: 0\n\n", product.soc_name),
             None => format!(
-                "{}: 5\nHcclThreadAcquireWithStream: {} is not supported: none of its threads can be acquired\n",
-                product.soc_name, product.name
+                "{}: 5\nHcclThreadAcquireWithStream: {text}\nHcommLocalCopyOnThread: {text}\n",
+                product.soc_name,
+                text = format_args!("{} is not supported: none of its threads can be acquired", product.name)
             ),
         };
         assert_eq!(text, expected, "{}", product.key);
