@@ -703,6 +703,17 @@ fn every_exported_name_is_declared_and_misused() {
 }
 
 #[test]
+fn every_function_is_in_the_tables_of_the_documents() {
+    for (document, table) in [("README.md", "| `"), ("docs/c-api.md", "")] {
+        let text = std::fs::read_to_string(root().join(document)).unwrap();
+        let shown =
+            |name: &str| text.lines().any(|line| line.starts_with(table) && line.contains(&format!("`{name}`")));
+        let missing: Vec<_> = listed("abi-host.txt").into_iter().filter(|name| !shown(name)).collect();
+        assert_eq!(missing, Vec::<String>::new(), "{document}");
+    }
+}
+
+#[test]
 fn statically_linked_program_runs_native_kernels() {
     let (folder, description) = kernels("static");
     let out = folder.join("example2-static");
