@@ -110,6 +110,8 @@ fn kernels(test: &str) -> (PathBuf, PathBuf) {
         operator("FailsLate", "libcontrol_kernel.so", "fails_late"),
         operator("OpenBatch", "libcontrol_kernel.so", "open_batch"),
         operator("NeverReturns", "libcontrol_kernel.so", "never_returns"),
+        operator("EveryCall", "libcontrol_kernel.so", "every_call"),
+        operator("WaitsBriefly", "libcontrol_kernel.so", "waits_briefly"),
         operator("Fail", "libcopy_kernel.so", "fail"),
         operator("NoSuchFunction", "libcopy_kernel.so", "no_such_function"),
     ];
@@ -197,8 +199,9 @@ fn example_1_copies_on_a2_and_a3_and_is_refused_elsewhere() {
         let expected = match product.soc {
             Some(_) => format!("{}: 0\n\n", product.soc_name),
             None => format!(
-                "{}: 5\nHcclThreadAcquireWithStream: {} is not supported: none of its threads can be acquired\n",
-                product.soc_name, product.name
+                "{}: 5\nHcclThreadAcquireWithStream: {text}\nHcommLocalCopyOnThread: {text}\n",
+                product.soc_name,
+                text = format_args!("{} is not supported: none of its threads can be acquired", product.name)
             ),
         };
         assert_eq!(text, expected, "{}", product.key);
@@ -379,6 +382,22 @@ fn case_54_communicator_with_work_outstanding_can_be_destroyed() {
 #[test]
 fn case_39_limit_of_a_wait_by_a_stream_is_in_seconds() {
     control("limit_of_a_wait");
+}
+
+#[test]
+fn every_function_of_kernels_works_from_c() {
+    for product in PRODUCTS.iter().filter(|product| product.soc.is_some()) {
+        control_on(product.key, "every_call");
+    }
+    let kernel = std::fs::read_to_string(source("control_kernel.c")).unwrap();
+    for name in listed("abi.txt").into_iter().filter(|name| name.starts_with("Hcomm")) {
+        assert!(kernel.contains(&format!("{name}(")), "no kernel in C calls {name}");
+    }
+}
+
+#[test]
+fn limit_of_a_fraction_of_a_second_rounds_up_in_c() {
+    control("waits_briefly");
 }
 
 /// A folder with kernel `staged_copy_c`, a description that names the one in Rust too, and the program that launches them.
@@ -680,6 +699,17 @@ fn every_exported_name_is_declared_and_misused() {
     for name in listed("abi-host.txt") {
         assert!(headers.contains(&format!("{name}(")), "{name} is in no header");
         assert!(misuse.contains(&format!("{name}(")), "{name} is not in misuse.c");
+    }
+}
+
+#[test]
+fn every_function_is_in_the_tables_of_the_documents() {
+    for (document, table) in [("README.md", "| `"), ("docs/c-api.md", "")] {
+        let text = std::fs::read_to_string(root().join(document)).unwrap();
+        let shown =
+            |name: &str| text.lines().any(|line| line.starts_with(table) && line.contains(&format!("`{name}`")));
+        let missing: Vec<_> = listed("abi-host.txt").into_iter().filter(|name| !shown(name)).collect();
+        assert_eq!(missing, Vec::<String>::new(), "{document}");
     }
 }
 

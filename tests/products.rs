@@ -4,7 +4,7 @@ mod rig;
 
 use hcomm_aicpu::spec::thread::Engine;
 use hcomm_kernel::ListedCopy;
-use host_stub::product::{PRODUCTS, Product};
+use host_stub::product::{Acquire, PRODUCTS, Product, Side};
 use host_stub::{Comm, Device, DeviceOptions};
 use rig::{CPUS, Rig, at, pattern};
 
@@ -56,4 +56,20 @@ fn unsupported_products_refuse_every_thread_before_anything_is_allocated() {
             assert_eq!(error, format!("{} is not supported: none of its threads can be acquired", product.name));
         }
     }
+}
+
+#[test]
+fn table_of_the_readme_is_what_the_code_answers() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let shown: Vec<&str> = text.lines().filter(|line| line.starts_with("| Atlas ")).collect();
+    let yes = |answer: bool| if answer { "yes" } else { "no" };
+    let row = |product: &Product| {
+        let [of_host, of_kernels] = [Engine::CPU_TS, Engine::AICPU_TS];
+        let threads = [of_host, of_kernels].map(|engine| yes(product.engine_for(Acquire::Threads, engine).is_ok()));
+        let copies = [(Side::Host, of_host), (Side::Device, of_kernels)]
+            .map(|(side, on)| yes(product.may_copy(side, on).is_ok()));
+        let (threads, copies) = (threads.join(", "), copies.join(", "));
+        format!("| {} | `{}` | {} | {threads} | {copies} |", product.name, product.key, product.soc_name)
+    };
+    assert_eq!(shown, PRODUCTS.iter().map(row).collect::<Vec<_>>());
 }

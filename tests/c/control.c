@@ -336,6 +336,39 @@ static void limit_of_a_wait(void) {
     expect_error(&rig, NOTIFY_TIMEOUT, "was not recorded within 1 s", "");
 }
 
+/* A kernel that calls every function, and finds the answers that it expects. */
+static void every_call(void) {
+    Rig rig = open_rig();
+    char name[COMM_NAME_MAX_LENGTH] = {0};
+    void *place;
+    CHECK(HcclGetCommName(rig.comm, name), HCCL_SUCCESS);
+    CHECK(aclrtMalloc(&place, sizeof name, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+    CHECK(aclrtMemcpy(place, sizeof name, name, sizeof name, ACL_MEMCPY_HOST_TO_DEVICE), ACL_SUCCESS);
+    rig.param.commName = (const char *)place;
+    for (int seed = 0; seed < 20; seed++) {
+        prepare(&rig, seed);
+        record_start(&rig.pair);
+        launch(&rig, "EveryCall");
+        wait_for_end(&rig.pair);
+        CHECK(aclrtSynchronizeStream(rig.stream), ACL_SUCCESS);
+        int32_t src[2 * LEN / 4], expected[LEN / 4];
+        memcpy(src, rig.bytes, sizeof src);
+        for (int i = 0; i < LEN / 4; i++) {
+            const int32_t sum = (int32_t)(2 * (uint32_t)src[i]), later = src[LEN / 4 + i];
+            expected[i] = sum > later ? sum : later;
+        }
+        CHECK_TRUE(holds(&rig, (const unsigned char *)expected));
+    }
+}
+
+/* A fraction of a second rounds up, and never to 0, which is for ever. */
+static void waits_briefly(void) {
+    Rig rig = open_rig();
+    launch(&rig, "WaitsBriefly");
+    sleep_ms(1500);
+    expect_error(&rig, NOTIFY_TIMEOUT, "was not recorded within 1 s", "");
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -354,6 +387,8 @@ int main(int argc, char **argv) {
         {"destroyed_with_work", destroyed_with_work},
         {"by_notifies", by_notifies},
         {"limit_of_a_wait", limit_of_a_wait},
+        {"every_call", every_call},
+        {"waits_briefly", waits_briefly},
     };
     if (argc != 3) {
         fprintf(stderr, "usage: control DESCRIPTION WHICH\n");

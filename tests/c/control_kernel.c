@@ -1,6 +1,7 @@
 /* Kernels that keep in step with their stream, and some that forget to. C11 and C++17, for both CPUs. */
 
 #include "control_params.h"
+#include "hccl/hccl_types.h"
 #include "hcomm/hcomm_kernel.h"
 #include "in_step.h"
 
@@ -56,6 +57,61 @@ HCOMM_KERNEL(open_batch) {
     const ControlParams *param = (const ControlParams *)args;
     const int32_t code = begin_in_step(param->threads[0]);
     return (uint32_t)first_of(code, HcommThreadNotifyRecordOnThread(param->threads[0], param->cpuThread, 0));
+}
+
+/* Ends the kernel with the line of a call that gives another answer. */
+#define EXPECT(call, answer)                                                                      \
+    do {                                                                                          \
+        if ((call) != (answer)) {                                                                 \
+            return __LINE__;                                                                      \
+        }                                                                                         \
+    } while (0)
+
+/* Every function that works on every supported product. `dst` becomes the larger of twice the first half of `src` and of
+ * the second, as int32. */
+HCOMM_KERNEL(every_call) {
+    const ControlParams *param = (const ControlParams *)args;
+    const ThreadHandle first = param->threads[0], second = param->threads[1];
+    const uint64_t count = param->len / 4;
+    const HcommDataType type = HCOMM_DATA_TYPE_INT32;
+    const unsigned char *later = param->src + param->len;
+    EXPECT(HcommAcquireComm(param->commName), HCCL_SUCCESS);
+    EXPECT(HcommAcquireComm(param->commName), HCCL_E_AGAIN);
+    EXPECT(HcommSetNotifyWaitTimeOut(-1), HCCL_E_PARA);
+    EXPECT(HcommSetNotifyWaitTimeOut(60), HCCL_SUCCESS);
+    EXPECT(HcommThreadResAcquireTimeOut(-1), HCCL_E_PARA);
+    EXPECT(HcommThreadResAcquireTimeOut(60), HCCL_SUCCESS);
+
+    EXPECT(HcommBatchModeStart("every_call"), HCCL_SUCCESS);
+    EXPECT(HcommThreadNotifyWaitOnThread(first, 0, CONTROL_TIMEOUT), HCCL_SUCCESS);
+    EXPECT(HcommLocalCopyOnThread(first, param->dst, param->src, param->len), HCCL_SUCCESS);
+    EXPECT(HcommLocalReduceOnThread(first, param->dst, param->src, count, type, HCOMM_REDUCE_SUM), HCCL_SUCCESS);
+    EXPECT(HcommThreadNotifyRecordOnThread(first, second, 1), HCCL_SUCCESS);
+    EXPECT(HcommThreadNotifyWaitOnThreadWithDefaultTimeout(second, 1), HCCL_SUCCESS);
+    EXPECT(HcommLocalReduceOnThread(second, param->dst, later, count, type, HCOMM_REDUCE_MAX), HCCL_SUCCESS);
+    EXPECT(HcommThreadNotifyRecordOnThread(second, first, 1), HCCL_SUCCESS);
+    EXPECT(HcommThreadNotifyWaitOnThread(first, 1, CONTROL_TIMEOUT), HCCL_SUCCESS);
+    /* What the engine does not compute, and more bytes than 64 bits can count: nothing is queued. */
+    EXPECT(HcommLocalReduceOnThread(first, param->dst, later, count, type, HCOMM_REDUCE_PROD), HCCL_E_NOT_SUPPORT);
+    EXPECT(HcommLocalReduceOnThread(first, param->dst, later, count, HCOMM_DATA_TYPE_INT64, HCOMM_REDUCE_SUM),
+           HCCL_E_NOT_SUPPORT);
+    EXPECT(HcommLocalReduceOnThread(first, param->dst, later, UINT64_MAX / 2, type, HCOMM_REDUCE_SUM), HCCL_E_PARA);
+    EXPECT(HcommThreadSynchronize(first), HCCL_SUCCESS);
+    EXPECT(HcommThreadJoin(second, 60), HCCL_SUCCESS);
+    EXPECT(HcommThreadNotifyRecordOnThread(first, param->cpuThread, 0), HCCL_SUCCESS);
+    EXPECT(HcommBatchModeEnd("every_call"), HCCL_SUCCESS);
+
+    EXPECT(HcommReleaseComm(param->commName), HCCL_SUCCESS);
+    EXPECT(HcommReleaseComm(param->commName), HCCL_E_NOT_FOUND);
+    return HCCL_SUCCESS;
+}
+
+/* Waits with the default limit, of less than a second, for what nobody records. */
+HCOMM_KERNEL(waits_briefly) {
+    const ControlParams *param = (const ControlParams *)args;
+    EXPECT(HcommSetNotifyWaitTimeOut(0.25f), HCCL_SUCCESS);
+    EXPECT(HcommThreadNotifyWaitOnThreadWithDefaultTimeout(param->threads[1], 0), HCCL_SUCCESS);
+    return HCCL_SUCCESS;
 }
 
 /* Never returns. */

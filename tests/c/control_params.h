@@ -14,6 +14,7 @@ typedef struct ControlParams {
     uint64_t startId;        /* notifies of aclrtCreateNotify, for `by_notifies` alone */
     uint64_t endId;
     volatile uint32_t *done; /* device memory: the kernel sets it when it has queued everything; may be null */
+    const char *commName;    /* device memory: name of the communicator, for `every_call` alone */
 } ControlParams;
 
 #endif /* CONTROL_PARAMS_H */

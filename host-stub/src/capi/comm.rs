@@ -34,7 +34,6 @@ pub const ROOT_INFO_HEAD: usize = 16;
 pub struct CommEntry {
     /// Number of its device.
     pub index: i32,
-    name: String,
     device: Device,
     comm: Comm,
     contexts: Mutex<HashMap<(String, i32), Context>>,
@@ -71,11 +70,8 @@ fn get(handle: u64) -> Result<Arc<CommEntry>, CallError> {
 
 fn create(index: i32, device: Device) -> Result<u64, CallError> {
     let comm = Comm::new(&device)?;
-    let mut process = process();
-    let id = process.next_id;
-    process.next_id += 1;
-    let entry = CommEntry { index, name: format!("hcomm_sim_{index}_{id}"), device, comm, contexts: Mutex::default() };
-    Ok(process.comms.insert(Arc::new(entry)))
+    let entry = CommEntry { index, device, comm, contexts: Mutex::default() };
+    Ok(process().comms.insert(Arc::new(entry)))
 }
 
 /// Handle of a communicator of one rank on device `devices[0]`, which is opened if it is not.
@@ -162,12 +158,12 @@ pub fn synchronize_device(index: i32) -> Result<(), CallError> {
     Ok(results.into_iter().collect::<Result<(), Error>>()?)
 }
 
-/// Its name.
+/// Its name, by which kernels lock it.
 ///
 /// # Errors
 /// No such communicator.
 pub fn name(handle: u64) -> Result<String, CallError> {
-    Ok(get(handle)?.name.clone())
+    Ok(get(handle)?.comm.name().to_owned())
 }
 
 /// # Errors

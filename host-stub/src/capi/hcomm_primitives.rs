@@ -35,6 +35,8 @@ fn host_thread(
     dst: *const c_void,
     src: *const c_void,
 ) -> Result<(ThreadEntry, &'static Product), CallError> {
+    // A product that is not supported has no threads: whatever the handle is, the product is what is wrong.
+    support::supported()?;
     for (ptr, name) in [(dst, "dst"), (src, "src")] {
         if ptr.is_null() {
             return Err(CallError::Null(name));

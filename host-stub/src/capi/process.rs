@@ -62,7 +62,7 @@ pub struct Process {
     pub host_memory: BTreeMap<usize, HostBlock>,
     /// Numbers of root infos that have been given out and not used.
     pub root_infos: BTreeSet<u64>,
-    /// Number of the next root info, and of the next communicator.
+    /// Number of the next root info.
     pub next_id: u64,
 }
 

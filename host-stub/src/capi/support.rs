@@ -8,7 +8,7 @@ use hcomm_aicpu::spec::thread::Engine;
 
 use super::call::CallError;
 use crate::error::Error;
-use crate::product::{Acquire, DEFAULT_PRODUCT, PRODUCTS, Product, Side};
+use crate::product::{Acquire, DEFAULT_PRODUCT, PRODUCTS, Product, Refusal, Side};
 
 /// Environment variable with the key of the product that every device of the process is.
 const PRODUCT_VAR: &str = "HCOMM_SIM_PRODUCT";
@@ -23,6 +23,18 @@ pub fn product() -> Result<&'static Product, CallError> {
         let keys: Vec<_> = PRODUCTS.iter().map(|product| product.key).collect();
         CallError::Invalid(format!("{PRODUCT_VAR} is {value:?}: must be one of {}", keys.join(", ")))
     })
+}
+
+/// Whether the product of the devices is one that the document supports.
+///
+/// # Errors
+/// What the product says; or there is none.
+pub fn supported() -> Result<(), CallError> {
+    let product = product()?;
+    match product.soc {
+        Some(_) => Ok(()),
+        None => Err(Error::from(Refusal::Product(product.name)).into()),
+    }
 }
 
 /// Name of the SoC of the devices; empty if `HCOMM_SIM_PRODUCT` names no product.
