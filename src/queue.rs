@@ -776,7 +776,7 @@ mod tests {
             rig.submit(2, 1).unwrap();
             let core = Core::new(&rig.device);
             assert!(matches!(
-                submit_one(&rig.port, &core, rig.thread.handle(), || Some(byte_task(1))),
+                submit_one(&rig.port, &core, rig.thread.handle(), |_| Some(byte_task(1))),
                 Short::NotTaken
             ));
             let stamp = Stamp { stream_id: 3, task_id: 1 };
