@@ -21,7 +21,7 @@ pub fn start() -> Result<(), Error> {
 /// does nothing.
 ///
 /// # Errors
-/// The first refusal: [`Error::DoorbellRefused`], or what befell staged tasks before ([`Error::Suspended`] by a reset,
+/// The first refusal: [`Error::DoorbellRefused`], or what befell staged tasks before ([`Error::Suspended`] also by a reset,
 /// [`Error::BadHandle`] by a freed thread). The tasks of that queue are dropped, those of the others run.
 pub fn end() -> Result<(), Error> {
     let launch = Launch;

@@ -81,13 +81,13 @@ impl State {
         self.short_end = self.tail + self.ids.range.left().min(end - self.tail);
     }
 
-    /// Reads the head again. The device is not trusted: it can only have come closer to the tail.
+    /// Reads the head again. The device is not trusted: it can only have come closer to what was rung, not to what is staged.
     fn read_head<P: Port>(&mut self, port: &P) -> Result<(), Stop> {
         let ring = self.ring;
         let head = port.head(ring.queue);
-        let outstanding = ring.distance(self.head, self.tail);
-        if head >= ring.depth || ring.distance(head, self.tail) > outstanding {
-            return Err(Stop::BadHead { sq_id: ring.queue.sq_id, head, limit: self.tail });
+        let outstanding = ring.distance(self.head, self.rung);
+        if head >= ring.depth || ring.distance(head, self.rung) > outstanding {
+            return Err(Stop::BadHead { sq_id: ring.queue.sq_id, head, limit: self.rung });
         }
         // Pairs with the device's release store of the head: it has read the entries before it, we may write them now.
         fence(Ordering::Acquire);
@@ -121,11 +121,17 @@ impl State {
         Ok(())
     }
 
-    /// Rings for what is staged. On a refusal `batch` drops its tasks: they must not run with a later doorbell.
+    /// Rings for what is staged, unless the queue takes no tasks any more or has started anew since. On a refusal `batch` drops
+    /// its tasks: they must not run with a later doorbell.
     #[cold]
     #[inline(never)]
     fn ring_staged<P: Port>(&mut self, port: &P, batch: BatchId) -> Result<(), Stop> {
-        let result = if self.has_staged() { self.ring(port) } else { Ok(()) };
+        let mut result = Ok(());
+        if self.has_staged() {
+            let queue = self.ring.queue;
+            let status = port.status(queue);
+            result = if status == self.enabled { self.ring(port) } else { Err(stop(status, queue.sq_id, self.handle)) };
+        }
         self.drop_staged(batch);
         result
     }
@@ -271,6 +277,17 @@ fn enter<P: Port>(
     enter_anew(port, core, thread, slot, state)
 }
 
+/// Why a queue with this status takes no tasks; or none of those that were staged before, if it is enabled, but anew.
+#[cold]
+#[inline(never)]
+fn stop(status: QueueStatus, sq_id: u32, handle: ThreadHandle) -> Stop {
+    match status.state() {
+        QueueStatus::REFUSING => Stop::DoorbellRefused { sq_id },
+        QueueStatus::SUSPENDED | QueueStatus::ENABLED => Stop::Suspended { sq_id },
+        _ => Stop::BadHandle(handle),
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn enter_anew<P: Port>(
@@ -293,10 +310,8 @@ fn enter_anew<P: Port>(
     }
     let sq_id = state.ring.queue.sq_id;
     let status = port.status(state.ring.queue);
-    match status.state() {
-        QueueStatus::SUSPENDED => return Err(Stop::Suspended { sq_id }),
-        QueueStatus::ENABLED | QueueStatus::REFUSING => {}
-        _ => return Err(Stop::BadHandle(thread.handle())),
+    if !matches!(status.state(), QueueStatus::ENABLED | QueueStatus::REFUSING) {
+        return Err(stop(status, sq_id, thread.handle()));
     }
     if is_new || status.epoch() != state.enabled.epoch() {
         if state.has_staged() {
@@ -598,6 +613,20 @@ mod tests {
     }
 
     #[test]
+    fn head_among_staged_tasks_is_refused() {
+        let rig = Rig::new(TestPort::new(4));
+        let core = rig.batching();
+        submit(&rig.port, &core, rig.thread, &mut Bytes::new(3)).unwrap();
+        rig.port.head.set(2);
+        let bad = Error::BadQueue { sq_id: 9, field: QueueField::Head, value: 2, limit: 0 };
+        assert_eq!(submit(&rig.port, &core, rig.thread, &mut Bytes::new(1)), Err(bad));
+        assert_eq!(rig.port.slots(), [sqe(0, 0), sqe(1, 1), sqe(2, 2), STALE], "no staged task is written over");
+        rig.port.head.set(0);
+        assert_eq!(core.batch().end(&rig.port, &rig.device), Ok(()));
+        assert_eq!(rings(&rig.port.take_calls()), [3]);
+    }
+
+    #[test]
     fn case_20_ring_that_cannot_be_is_refused() {
         type Edit = fn(&mut crate::spec::thread::ThreadDescriptor);
         let edits: [(QueueField, Edit); 5] = [
@@ -631,7 +660,6 @@ mod tests {
         assert_eq!(result, Err(Error::BadHandle(thread.handle())));
     }
 
-    /// A core of the rig with an open batch. Boxed: a batch is known by its address.
     #[test]
     fn case_15_batch_rings_once_after_both_parts_around_the_end_of_the_ring() {
         let rig = Rig::new(TestPort::starting_at(8, 7));
@@ -641,7 +669,7 @@ mod tests {
         }
         assert_eq!(rings(&rig.port.take_calls()), [] as [u32; 0]);
         assert_eq!(core.batch().end(&rig.port, &rig.device), Ok(()));
-        assert_eq!(rig.port.take_calls(), [Call::Barrier, Call::Ring(2)]);
+        assert_eq!(rig.port.take_calls(), [Call::Status, Call::Barrier, Call::Ring(2)]);
         let slots = rig.port.slots();
         assert_eq!([slots[7], slots[0], slots[1]], [sqe(0, 0), sqe(0, 1), sqe(0, 2)]);
         assert_eq!(slots[2..7], [STALE; 5]);
@@ -732,6 +760,29 @@ mod tests {
         submit(&rig.port, &core, rig.thread, &mut Bytes::new(1)).unwrap();
         assert_eq!(core.batch().end(&rig.port, &rig.device), Err(Stop::Suspended { sq_id: 9 }));
         assert_eq!(rings(&rig.port.take_calls()), [1]);
+    }
+
+    #[test]
+    fn batch_rings_no_queue_that_has_changed_since() {
+        let (reset, suspended) = (QueueStatus::ENABLED.with_epoch(1), Stop::Suspended { sq_id: 9 });
+        let refused = Stop::DoorbellRefused { sq_id: 9 };
+        for (status, stop) in [
+            (reset, Some(suspended)),
+            (QueueStatus::SUSPENDED, Some(suspended)),
+            (QueueStatus::REFUSING, Some(refused)),
+            (QueueStatus::FREE, None),
+        ] {
+            let rig = Rig::new(TestPort::new(8));
+            let core = rig.batching();
+            submit(&rig.port, &core, rig.thread, &mut Bytes::new(2)).unwrap();
+            rig.port.status.set(status);
+            let stop = stop.unwrap_or(Stop::BadHandle(rig.thread.handle()));
+            assert_eq!(core.batch().end(&rig.port, &rig.device), Err(stop), "{status:?}");
+            assert_eq!(rings(&rig.port.take_calls()), [] as [u32; 0], "{status:?}");
+            rig.port.status.set(QueueStatus::ENABLED);
+            rig.submit(1, 1).unwrap();
+            assert_eq!(rings(&rig.port.take_calls()), [1], "{status:?}: the staged tasks are gone");
+        }
     }
 
     #[test]
