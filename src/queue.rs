@@ -54,6 +54,8 @@ pub(crate) struct State {
     pub(crate) enabled: QueueStatus,
     /// The batch that has staged the tasks from `rung` to `tail`, all of one core; none when there are none.
     pub(crate) stager: BatchId,
+    /// The batch whose staged tasks went when the queue started anew, until its end has told so. Of two it is the later one.
+    lost: BatchId,
     pub(crate) ids: Ids,
 }
 
@@ -67,6 +69,7 @@ impl State {
         short_end: 0,
         enabled: QueueStatus::FREE,
         stager: BatchId::NONE,
+        lost: BatchId::NONE,
         ids: Ids::FIRST,
     };
 
@@ -144,6 +147,22 @@ impl State {
         }
     }
 
+    /// Forgets all that is staged, whoever it is of.
+    fn lose_staged(&mut self) {
+        if self.has_staged() {
+            (self.lost, self.stager) = (self.stager, BatchId::NONE);
+        }
+    }
+
+    /// Tells `batch`, once, if tasks of it were lost.
+    fn take_loss(&mut self, batch: BatchId) -> Result<(), Stop> {
+        if self.lost != batch {
+            return Ok(());
+        }
+        self.lost = BatchId::NONE;
+        Err(Stop::Suspended { sq_id: self.ring.queue.sq_id })
+    }
+
     /// Starts anew at the head that the device reports: after a thread was acquired or its queue was reset.
     fn restart<P: Port>(&mut self, port: &P, status: QueueStatus) -> Result<(), Stop> {
         let Ring { depth, queue, .. } = self.ring;
@@ -151,7 +170,8 @@ impl State {
         if head >= depth {
             return Err(Stop::BadHead { sq_id: queue.sq_id, head, limit: depth });
         }
-        (self.head, self.rung, self.tail, self.stager) = (head, head, head, BatchId::NONE);
+        self.lose_staged();
+        (self.head, self.rung, self.tail) = (head, head, head);
         self.enabled = QueueStatus::ENABLED.with_epoch(status.epoch());
         self.open_short_way();
         Ok(())
@@ -194,12 +214,16 @@ impl QueueSlot {
     /// Rings for the tasks that `batch` has staged, if there are any.
     pub(crate) fn ring_staged<P: Port>(&self, port: &P, batch: BatchId) -> Result<(), Stop> {
         let mut state = self.lock_long();
-        if state.stager == batch { state.ring_staged(port, batch) } else { Ok(()) }
+        let loss = state.take_loss(batch);
+        if state.stager == batch { loss.and(state.ring_staged(port, batch)) } else { loss }
     }
 
     /// Forgets the tasks that `batch` has staged.
     pub(crate) fn drop_staged(&self, batch: BatchId) {
-        self.lock_long().drop_staged(batch);
+        let mut state = self.lock_long();
+        state.drop_staged(batch);
+        // A launch that is over is told of nothing.
+        let _ = state.take_loss(batch);
     }
 }
 
@@ -218,7 +242,7 @@ pub(crate) fn submit<P: Port>(port: &P, core: &Core<'_>, thread: Thread, tasks: 
     let mut flows = false;
     while tasks.remaining() > 0 {
         let mut state = slot.lock_long();
-        let doorbell = enter(port, core, thread, slot, &mut state)?;
+        let doorbell = enter(port, thread, slot, &mut state)?;
 
         let room = state.ring.depth - 1;
         let needed = state.entries_for(soc, tasks.remaining());
@@ -264,17 +288,11 @@ enum Doorbell {
 
 /// Makes `state` that of `thread`'s present life, and looks at the status.
 #[inline]
-fn enter<P: Port>(
-    port: &P,
-    core: &Core<'_>,
-    thread: Thread,
-    slot: &QueueSlot,
-    state: &mut State,
-) -> Result<Doorbell, Stop> {
+fn enter<P: Port>(port: &P, thread: Thread, slot: &QueueSlot, state: &mut State) -> Result<Doorbell, Stop> {
     if state.handle == thread.handle() && port.status(state.ring.queue) == state.enabled {
         return Ok(Doorbell::Taking);
     }
-    enter_anew(port, core, thread, slot, state)
+    enter_anew(port, thread, slot, state)
 }
 
 /// Why a queue with this status takes no tasks; or none of those that were staged before, if it is enabled, but anew.
@@ -290,22 +308,14 @@ fn stop(status: QueueStatus, sq_id: u32, handle: ThreadHandle) -> Stop {
 
 #[cold]
 #[inline(never)]
-fn enter_anew<P: Port>(
-    port: &P,
-    core: &Core<'_>,
-    thread: Thread,
-    slot: &QueueSlot,
-    state: &mut State,
-) -> Result<Doorbell, Stop> {
+fn enter_anew<P: Port>(port: &P, thread: Thread, slot: &QueueSlot, state: &mut State) -> Result<Doorbell, Stop> {
     let is_new = state.handle != thread.handle();
     if is_new {
         let ring = thread.ring()?;
-        if state.has_staged() {
-            core.batch().note_mishap(Stop::BadHandle(thread.handle()));
-        }
+        state.lose_staged();
         // Of no thread until it has started anew.
         (state.handle, state.ring, state.ids) = (ThreadHandle(0), ring, Ids::FIRST);
-        (state.tail, state.short_end, state.stager) = (0, 0, BatchId::NONE);
+        (state.tail, state.short_end) = (0, 0);
         slot.held.clear();
     }
     let sq_id = state.ring.queue.sq_id;
@@ -314,9 +324,6 @@ fn enter_anew<P: Port>(
         return Err(stop(status, sq_id, thread.handle()));
     }
     if is_new || status.epoch() != state.enabled.epoch() {
-        if state.has_staged() {
-            core.batch().note_mishap(Stop::Suspended { sq_id });
-        }
         state.restart(port, status)?;
         state.handle = thread.handle();
     }
@@ -332,7 +339,7 @@ pub(crate) fn drain<P: Port>(port: &P, core: &Core<'_>, thread: Thread, timeout_
     let mut wait = Wait::new(port, timeout_us);
     loop {
         let mut state = slot.lock_long();
-        enter(port, core, thread, slot, &mut state)?;
+        enter(port, thread, slot, &mut state)?;
         core.batch().keep_mishap(state.ring_staged(port, core.batch().current()))?;
         state.read_head(port)?;
         let State { ring, head, tail, .. } = *state;
@@ -760,6 +767,21 @@ mod tests {
         submit(&rig.port, &core, rig.thread, &mut Bytes::new(1)).unwrap();
         assert_eq!(core.batch().end(&rig.port, &rig.device), Err(Stop::Suspended { sq_id: 9 }));
         assert_eq!(rings(&rig.port.take_calls()), [1]);
+    }
+
+    #[test]
+    fn tasks_that_a_reset_took_are_told_to_the_batch_that_had_staged_them_and_once() {
+        let rig = Rig::new(TestPort::new(8));
+        let (loser, finder) = (rig.batching(), rig.batching());
+        submit(&rig.port, &loser, rig.thread, &mut Bytes::new(2)).unwrap();
+        rig.port.status.set(QueueStatus::ENABLED.with_epoch(1));
+        submit(&rig.port, &finder, rig.thread, &mut Bytes::new(1)).unwrap();
+        assert_eq!(finder.batch().end(&rig.port, &rig.device), Ok(()));
+        assert_eq!(loser.batch().end(&rig.port, &rig.device), Err(Stop::Suspended { sq_id: 9 }));
+        assert_eq!(rings(&rig.port.take_calls()), [1]);
+        loser.batch().start();
+        submit(&rig.port, &loser, rig.thread, &mut Bytes::new(1)).unwrap();
+        assert_eq!(loser.batch().end(&rig.port, &rig.device), Ok(()));
     }
 
     #[test]

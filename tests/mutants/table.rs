@@ -214,6 +214,13 @@ pub const MUTANTS: &[Mutant] = &[
         "result = if status == self.enabled || true {",
     ),
     Mutant::new(
+        "tasks that a reset took are told to nobody",
+        QUEUE,
+        "(self.lost, self.stager) = (self.stager, BatchId::NONE);",
+        "self.stager = BatchId::NONE;",
+    ),
+    Mutant::new("lost tasks told at each end", QUEUE, "        self.lost = BatchId::NONE;\n", ""),
+    Mutant::new(
         "tasks of two batches share their fate",
         QUEUE,
         "batch != state.stager && state.has_staged() {",
