@@ -182,7 +182,7 @@ pub extern "C" fn HcommBatchModeStart(batch_tag: *const c_char) -> i32 {
 /// `HcommBatchModeEnd`.
 ///
 /// # Errors
-/// 0, or of the first queue that went wrong: 16 doorbell refused, 22 reset, 6 thread freed. Its tasks are dropped.
+/// 0, or of the first queue that went wrong: 16 doorbell refused, 22 suspended or reset, 6 thread freed. Its tasks are dropped.
 #[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
 #[allow(non_snake_case)]
 pub extern "C" fn HcommBatchModeEnd(batch_tag: *const c_char) -> i32 {

@@ -21,8 +21,9 @@ pub fn start() -> Result<(), Error> {
 /// does nothing.
 ///
 /// # Errors
-/// The first refusal: [`Error::DoorbellRefused`], or what befell staged tasks before ([`Error::Suspended`] by a reset,
-/// [`Error::BadHandle`] by a freed thread). The tasks of that queue are dropped, those of the others run.
+/// The first refusal: [`Error::DoorbellRefused`], or what befell staged tasks before: [`Error::Suspended`] also by a reset or
+/// by a new thread in the slot, [`Error::BadHandle`] by a freed thread. The tasks of that queue are dropped, those of the
+/// others run.
 pub fn end() -> Result<(), Error> {
     let launch = Launch;
     let core = launch.core().ok_or(Error::NoCore)?;

@@ -6,6 +6,7 @@
 
 use core::ffi::{c_char, c_void};
 use core::fmt::Write;
+use core::mem::MaybeUninit;
 use core::slice;
 
 use crate::device::{Core, Device, MAX_QUEUES};
@@ -154,9 +155,9 @@ pub unsafe extern "C" fn hcomm_core_finish_launch(core: *mut c_void) -> u32 {
     if end.batch_left_open { LEFT_BATCH_OPEN } else { 0 }
 }
 
-/// Text that keeps what fits, and counts all.
+/// Text that keeps what fits, and counts all. The bytes are the caller's and need not hold anything yet.
 struct Text<'t> {
-    out: &'t mut [u8],
+    out: &'t mut [MaybeUninit<u8>],
     len: usize,
 }
 
@@ -164,7 +165,7 @@ impl Write for Text<'_> {
     fn write_str(&mut self, part: &str) -> core::fmt::Result {
         for byte in part.bytes() {
             if let Some(place) = self.out.get_mut(self.len) {
-                *place = byte;
+                place.write(byte);
             }
             self.len += 1;
         }
@@ -183,7 +184,7 @@ pub unsafe extern "C" fn hcomm_refusal_text(error: *const c_void, text: *mut c_c
     let Some(error) = (unsafe { error.cast::<Error>().as_ref() }) else { return 0 };
     let out = match size.checked_sub(1).filter(|_| !text.is_null()) {
         // SAFETY: not null, and the caller owes `size` bytes, of which the last is for the zero.
-        Some(room) => unsafe { slice::from_raw_parts_mut(text.cast::<u8>(), room) },
+        Some(room) => unsafe { slice::from_raw_parts_mut(text.cast(), room) },
         None => &mut [],
     };
     let (room, mut text_of) = (out.len(), Text { out, len: 0 });

@@ -23,7 +23,7 @@ pub(crate) fn short(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len:
     let task = Task::Sdma { src, dst, len: len as u32, opcode: 0 };
     let launch = Launch;
     let Some(core) = launch.core() else { return Short::NotTaken };
-    submit_one(&Platform, core, handle, || Some(task))
+    submit_one(&Platform, core, handle, |_| Some(task))
 }
 
 /// Whether the copy is good and one task, as far as few instructions tell.

@@ -50,7 +50,9 @@ impl Device {
     ///
     /// # Safety
     /// From now on `slots` descriptors from `base` on (64-byte aligned) stay readable for as long as a kernel runs on
-    /// this device, and each live one names a ring of `depth` entries that the device may write.
+    /// this device, and each live one names a ring of `depth` entries that the device may write and a table of
+    /// `notify_count` ids that it may read. The status word of a queue says `enabled` while its thread lives and no longer, and
+    /// no two lives of a slot have the same one.
     ///
     /// # Panics
     /// If `slots` is above [`MAX_THREADS`](crate::spec::thread::MAX_THREADS).

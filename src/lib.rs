@@ -51,6 +51,8 @@ mod test_rig;
 mod thread;
 pub mod timeout;
 mod wait;
+#[cfg(all(test, not(loom)))]
+mod walk_tests;
 mod work;
 
 pub use device::{Core, Device, LaunchEnd, NOTIFY_WAIT_TIMEOUT_S, SQ_FULL_TIMEOUT_US};

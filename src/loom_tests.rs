@@ -129,7 +129,7 @@ impl Tasks for Named {
 
 /// One task, the short way if it is taken.
 fn queue_one(port: &LoomPort, core: &Core<'_>, thread: &Thread, name: u64) {
-    if !matches!(submit_one(port, core, thread.handle(), || Some(named(name))), Short::Queued) {
+    if !matches!(submit_one(port, core, thread.handle(), |_| Some(named(name))), Short::Queued) {
         submit(port, core, *thread, &mut Named { name, left: 1 }).expect("queued");
     }
 }

@@ -25,13 +25,14 @@ pub(crate) enum Action {
 pub(crate) fn short(handle: ThreadHandle, action: Action) -> Short {
     let launch = Launch;
     let Some(core) = launch.core() else { return Short::NotTaken };
-    submit_one(&Platform, core, handle, || match action {
+    submit_one(&Platform, core, handle, |is_enabled| match action {
         Action::Record { to, index } => {
             let id = Peer::look_up(core, to).ok()?.notify_id(index).ok()?;
             Some(Task::NotifyRecord { id: NotifyId::new(Soc::Ascend950, id).ok()? })
         }
+        Action::Wait { .. } if !is_enabled => None,
         Action::Wait { index, timeout_s } => {
-            // SAFETY: the short way asks for the task once it knows the handle.
+            // SAFETY: the short way asks for the task once it knows the handle, and the queue is enabled.
             let id = unsafe { Peer::known(handle) }.notify_id(index).ok()?;
             Some(Task::NotifyWait { id: NotifyId::new(Soc::Ascend950, id).ok()?, timeout_s })
         }

@@ -54,6 +54,8 @@ pub(crate) struct State {
     pub(crate) enabled: QueueStatus,
     /// The batch that has staged the tasks from `rung` to `tail`, all of one core; none when there are none.
     pub(crate) stager: BatchId,
+    /// The batch whose staged tasks went when the queue started anew, until its end has told so. Of two it is the later one.
+    lost: BatchId,
     pub(crate) ids: Ids,
 }
 
@@ -67,6 +69,7 @@ impl State {
         short_end: 0,
         enabled: QueueStatus::FREE,
         stager: BatchId::NONE,
+        lost: BatchId::NONE,
         ids: Ids::FIRST,
     };
 
@@ -81,13 +84,13 @@ impl State {
         self.short_end = self.tail + self.ids.range.left().min(end - self.tail);
     }
 
-    /// Reads the head again. The device is not trusted: it can only have come closer to the tail.
+    /// Reads the head again. The device is not trusted: it can only have come closer to what was rung, not to what is staged.
     fn read_head<P: Port>(&mut self, port: &P) -> Result<(), Stop> {
         let ring = self.ring;
         let head = port.head(ring.queue);
-        let outstanding = ring.distance(self.head, self.tail);
-        if head >= ring.depth || ring.distance(head, self.tail) > outstanding {
-            return Err(Stop::BadHead { sq_id: ring.queue.sq_id, head, limit: self.tail });
+        let outstanding = ring.distance(self.head, self.rung);
+        if head >= ring.depth || ring.distance(head, self.rung) > outstanding {
+            return Err(Stop::BadHead { sq_id: ring.queue.sq_id, head, limit: self.rung });
         }
         // Pairs with the device's release store of the head: it has read the entries before it, we may write them now.
         fence(Ordering::Acquire);
@@ -121,11 +124,17 @@ impl State {
         Ok(())
     }
 
-    /// Rings for what is staged. On a refusal `batch` drops its tasks: they must not run with a later doorbell.
+    /// Rings for what is staged, unless the queue takes no tasks any more or has started anew since. On a refusal `batch` drops
+    /// its tasks: they must not run with a later doorbell.
     #[cold]
     #[inline(never)]
     fn ring_staged<P: Port>(&mut self, port: &P, batch: BatchId) -> Result<(), Stop> {
-        let result = if self.has_staged() { self.ring(port) } else { Ok(()) };
+        let mut result = Ok(());
+        if self.has_staged() {
+            let queue = self.ring.queue;
+            let status = port.status(queue);
+            result = if status == self.enabled { self.ring(port) } else { Err(stop(status, queue.sq_id, self.handle)) };
+        }
         self.drop_staged(batch);
         result
     }
@@ -138,6 +147,22 @@ impl State {
         }
     }
 
+    /// Forgets all that is staged, whoever it is of.
+    fn lose_staged(&mut self) {
+        if self.has_staged() {
+            (self.lost, self.stager) = (self.stager, BatchId::NONE);
+        }
+    }
+
+    /// Tells `batch`, once, if tasks of it were lost.
+    fn take_loss(&mut self, batch: BatchId) -> Result<(), Stop> {
+        if self.lost != batch {
+            return Ok(());
+        }
+        self.lost = BatchId::NONE;
+        Err(Stop::Suspended { sq_id: self.ring.queue.sq_id })
+    }
+
     /// Starts anew at the head that the device reports: after a thread was acquired or its queue was reset.
     fn restart<P: Port>(&mut self, port: &P, status: QueueStatus) -> Result<(), Stop> {
         let Ring { depth, queue, .. } = self.ring;
@@ -145,7 +170,8 @@ impl State {
         if head >= depth {
             return Err(Stop::BadHead { sq_id: queue.sq_id, head, limit: depth });
         }
-        (self.head, self.rung, self.tail, self.stager) = (head, head, head, BatchId::NONE);
+        self.lose_staged();
+        (self.head, self.rung, self.tail) = (head, head, head);
         self.enabled = QueueStatus::ENABLED.with_epoch(status.epoch());
         self.open_short_way();
         Ok(())
@@ -188,12 +214,16 @@ impl QueueSlot {
     /// Rings for the tasks that `batch` has staged, if there are any.
     pub(crate) fn ring_staged<P: Port>(&self, port: &P, batch: BatchId) -> Result<(), Stop> {
         let mut state = self.lock_long();
-        if state.stager == batch { state.ring_staged(port, batch) } else { Ok(()) }
+        let loss = state.take_loss(batch);
+        if state.stager == batch { loss.and(state.ring_staged(port, batch)) } else { loss }
     }
 
     /// Forgets the tasks that `batch` has staged.
     pub(crate) fn drop_staged(&self, batch: BatchId) {
-        self.lock_long().drop_staged(batch);
+        let mut state = self.lock_long();
+        state.drop_staged(batch);
+        // A launch that is over is told of nothing.
+        let _ = state.take_loss(batch);
     }
 }
 
@@ -212,7 +242,7 @@ pub(crate) fn submit<P: Port>(port: &P, core: &Core<'_>, thread: Thread, tasks: 
     let mut flows = false;
     while tasks.remaining() > 0 {
         let mut state = slot.lock_long();
-        let doorbell = enter(port, core, thread, slot, &mut state)?;
+        let doorbell = enter(port, thread, slot, &mut state)?;
 
         let room = state.ring.depth - 1;
         let needed = state.entries_for(soc, tasks.remaining());
@@ -258,50 +288,42 @@ enum Doorbell {
 
 /// Makes `state` that of `thread`'s present life, and looks at the status.
 #[inline]
-fn enter<P: Port>(
-    port: &P,
-    core: &Core<'_>,
-    thread: Thread,
-    slot: &QueueSlot,
-    state: &mut State,
-) -> Result<Doorbell, Stop> {
+fn enter<P: Port>(port: &P, thread: Thread, slot: &QueueSlot, state: &mut State) -> Result<Doorbell, Stop> {
     if state.handle == thread.handle() && port.status(state.ring.queue) == state.enabled {
         return Ok(Doorbell::Taking);
     }
-    enter_anew(port, core, thread, slot, state)
+    enter_anew(port, thread, slot, state)
+}
+
+/// Why a queue with this status takes no tasks; or none of those that were staged before, if it is enabled, but anew.
+#[cold]
+#[inline(never)]
+fn stop(status: QueueStatus, sq_id: u32, handle: ThreadHandle) -> Stop {
+    match status.state() {
+        QueueStatus::REFUSING => Stop::DoorbellRefused { sq_id },
+        QueueStatus::SUSPENDED | QueueStatus::ENABLED => Stop::Suspended { sq_id },
+        _ => Stop::BadHandle(handle),
+    }
 }
 
 #[cold]
 #[inline(never)]
-fn enter_anew<P: Port>(
-    port: &P,
-    core: &Core<'_>,
-    thread: Thread,
-    slot: &QueueSlot,
-    state: &mut State,
-) -> Result<Doorbell, Stop> {
+fn enter_anew<P: Port>(port: &P, thread: Thread, slot: &QueueSlot, state: &mut State) -> Result<Doorbell, Stop> {
     let is_new = state.handle != thread.handle();
     if is_new {
         let ring = thread.ring()?;
-        if state.has_staged() {
-            core.batch().note_mishap(Stop::BadHandle(thread.handle()));
-        }
+        state.lose_staged();
         // Of no thread until it has started anew.
         (state.handle, state.ring, state.ids) = (ThreadHandle(0), ring, Ids::FIRST);
-        (state.tail, state.short_end, state.stager) = (0, 0, BatchId::NONE);
+        (state.tail, state.short_end) = (0, 0);
         slot.held.clear();
     }
     let sq_id = state.ring.queue.sq_id;
     let status = port.status(state.ring.queue);
-    match status.state() {
-        QueueStatus::SUSPENDED => return Err(Stop::Suspended { sq_id }),
-        QueueStatus::ENABLED | QueueStatus::REFUSING => {}
-        _ => return Err(Stop::BadHandle(thread.handle())),
+    if !matches!(status.state(), QueueStatus::ENABLED | QueueStatus::REFUSING) {
+        return Err(stop(status, sq_id, thread.handle()));
     }
     if is_new || status.epoch() != state.enabled.epoch() {
-        if state.has_staged() {
-            core.batch().note_mishap(Stop::Suspended { sq_id });
-        }
         state.restart(port, status)?;
         state.handle = thread.handle();
     }
@@ -317,7 +339,7 @@ pub(crate) fn drain<P: Port>(port: &P, core: &Core<'_>, thread: Thread, timeout_
     let mut wait = Wait::new(port, timeout_us);
     loop {
         let mut state = slot.lock_long();
-        enter(port, core, thread, slot, &mut state)?;
+        enter(port, thread, slot, &mut state)?;
         core.batch().keep_mishap(state.ring_staged(port, core.batch().current()))?;
         state.read_head(port)?;
         let State { ring, head, tail, .. } = *state;
@@ -598,6 +620,20 @@ mod tests {
     }
 
     #[test]
+    fn head_among_staged_tasks_is_refused() {
+        let rig = Rig::new(TestPort::new(4));
+        let core = rig.batching();
+        submit(&rig.port, &core, rig.thread, &mut Bytes::new(3)).unwrap();
+        rig.port.head.set(2);
+        let bad = Error::BadQueue { sq_id: 9, field: QueueField::Head, value: 2, limit: 0 };
+        assert_eq!(submit(&rig.port, &core, rig.thread, &mut Bytes::new(1)), Err(bad));
+        assert_eq!(rig.port.slots(), [sqe(0, 0), sqe(1, 1), sqe(2, 2), STALE], "no staged task is written over");
+        rig.port.head.set(0);
+        assert_eq!(core.batch().end(&rig.port, &rig.device), Ok(()));
+        assert_eq!(rings(&rig.port.take_calls()), [3]);
+    }
+
+    #[test]
     fn case_20_ring_that_cannot_be_is_refused() {
         type Edit = fn(&mut crate::spec::thread::ThreadDescriptor);
         let edits: [(QueueField, Edit); 5] = [
@@ -631,7 +667,6 @@ mod tests {
         assert_eq!(result, Err(Error::BadHandle(thread.handle())));
     }
 
-    /// A core of the rig with an open batch. Boxed: a batch is known by its address.
     #[test]
     fn case_15_batch_rings_once_after_both_parts_around_the_end_of_the_ring() {
         let rig = Rig::new(TestPort::starting_at(8, 7));
@@ -641,7 +676,7 @@ mod tests {
         }
         assert_eq!(rings(&rig.port.take_calls()), [] as [u32; 0]);
         assert_eq!(core.batch().end(&rig.port, &rig.device), Ok(()));
-        assert_eq!(rig.port.take_calls(), [Call::Barrier, Call::Ring(2)]);
+        assert_eq!(rig.port.take_calls(), [Call::Status, Call::Barrier, Call::Ring(2)]);
         let slots = rig.port.slots();
         assert_eq!([slots[7], slots[0], slots[1]], [sqe(0, 0), sqe(0, 1), sqe(0, 2)]);
         assert_eq!(slots[2..7], [STALE; 5]);
@@ -735,6 +770,44 @@ mod tests {
     }
 
     #[test]
+    fn tasks_that_a_reset_took_are_told_to_the_batch_that_had_staged_them_and_once() {
+        let rig = Rig::new(TestPort::new(8));
+        let (loser, finder) = (rig.batching(), rig.batching());
+        submit(&rig.port, &loser, rig.thread, &mut Bytes::new(2)).unwrap();
+        rig.port.status.set(QueueStatus::ENABLED.with_epoch(1));
+        submit(&rig.port, &finder, rig.thread, &mut Bytes::new(1)).unwrap();
+        assert_eq!(finder.batch().end(&rig.port, &rig.device), Ok(()));
+        assert_eq!(loser.batch().end(&rig.port, &rig.device), Err(Stop::Suspended { sq_id: 9 }));
+        assert_eq!(rings(&rig.port.take_calls()), [1]);
+        loser.batch().start();
+        submit(&rig.port, &loser, rig.thread, &mut Bytes::new(1)).unwrap();
+        assert_eq!(loser.batch().end(&rig.port, &rig.device), Ok(()));
+    }
+
+    #[test]
+    fn batch_rings_no_queue_that_has_changed_since() {
+        let (reset, suspended) = (QueueStatus::ENABLED.with_epoch(1), Stop::Suspended { sq_id: 9 });
+        let refused = Stop::DoorbellRefused { sq_id: 9 };
+        for (status, stop) in [
+            (reset, Some(suspended)),
+            (QueueStatus::SUSPENDED, Some(suspended)),
+            (QueueStatus::REFUSING, Some(refused)),
+            (QueueStatus::FREE, None),
+        ] {
+            let rig = Rig::new(TestPort::new(8));
+            let core = rig.batching();
+            submit(&rig.port, &core, rig.thread, &mut Bytes::new(2)).unwrap();
+            rig.port.status.set(status);
+            let stop = stop.unwrap_or(Stop::BadHandle(rig.thread.handle()));
+            assert_eq!(core.batch().end(&rig.port, &rig.device), Err(stop), "{status:?}");
+            assert_eq!(rings(&rig.port.take_calls()), [] as [u32; 0], "{status:?}");
+            rig.port.status.set(QueueStatus::ENABLED);
+            rig.submit(1, 1).unwrap();
+            assert_eq!(rings(&rig.port.take_calls()), [1], "{status:?}: the staged tasks are gone");
+        }
+    }
+
+    #[test]
     fn batch_left_open_is_dropped_and_told() {
         let rig = Rig::new(TestPort::new(8));
         let core = rig.batching();
@@ -776,7 +849,7 @@ mod tests {
             rig.submit(2, 1).unwrap();
             let core = Core::new(&rig.device);
             assert!(matches!(
-                submit_one(&rig.port, &core, rig.thread.handle(), || Some(byte_task(1))),
+                submit_one(&rig.port, &core, rig.thread.handle(), |_| Some(byte_task(1))),
                 Short::NotTaken
             ));
             let stamp = Stamp { stream_id: 3, task_id: 1 };

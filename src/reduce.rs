@@ -37,7 +37,7 @@ pub(crate) fn short(handle: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, elem
     let task = Task::Sdma { src, dst, len: (count << size_log2) as u32, opcode };
     let launch = Launch;
     let Some(core) = launch.core() else { return Short::NotTaken };
-    submit_one(&Platform, core, handle, || Some(task))
+    submit_one(&Platform, core, handle, |_| Some(task))
 }
 
 /// Every check in its order, on the core that runs the caller. Answers as `HcommLocalReduceOnThread`.

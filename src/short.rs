@@ -42,23 +42,23 @@ impl Short {
     }
 }
 
-/// The short way for one task. `task` is asked for it once the handle is known to be good; `None`: it needs a closer look.
-/// Queues exactly what [`submit`](crate::queue::submit) would.
+/// The short way for one task. `task` is asked for it once the handle is known, and is told whether the queue is enabled: only
+/// then the thread lives for certain. `None`: it needs a closer look. Queues exactly what [`submit`](crate::queue::submit) would.
 #[inline(always)]
 pub(crate) fn submit_one<P: Port>(
     port: &P,
     core: &Core<'_>,
     handle: ThreadHandle,
-    task: impl FnOnce() -> Option<Task>,
+    task: impl FnOnce(bool) -> Option<Task>,
 ) -> Short {
     let mut state = core.device().queue_of(handle).lock();
     let tail = state.tail;
     if !is_known(&state, handle) {
         return Short::NotTaken;
     }
-    let Some(task) = task() else { return Short::NotTaken };
-    let batch = core.batch().current();
     let is_enabled = port.status(state.ring.queue) == state.enabled;
+    let Some(task) = task(is_enabled) else { return Short::NotTaken };
+    let batch = core.batch().current();
     // Without a batch on either side these are the same, too. `&` needs one branch where `&&` needs two.
     if is_enabled & (state.stager == batch) {
         let next = write_next(port, &state, tail, task);
@@ -154,7 +154,7 @@ mod tests {
         let rig = Rig::new(TestPort::starting_at(8, 6));
         let core = Core::new(&rig.device);
         let handle = rig.thread.handle();
-        let short = |task| submit_one(&rig.port, &core, handle, || Some(byte_task(task)));
+        let short = |task| submit_one(&rig.port, &core, handle, |_| Some(byte_task(task)));
         assert!(matches!(short(0), Short::NotTaken), "not known yet");
         rig.submit(1, 1).unwrap();
         assert!(matches!(short(0), Short::NotTaken), "the last of the ring");
@@ -178,7 +178,7 @@ mod tests {
                 // Each call is tried the short way first; the device does nothing.
                 for task in 0..depth - 1 {
                     let handle = rig.thread.handle();
-                    let short = submit_one(&rig.port, &core, handle, || Some(byte_task(0)));
+                    let short = submit_one(&rig.port, &core, handle, |_| Some(byte_task(0)));
                     if matches!(short, Short::NotTaken) {
                         rig.submit(1, 1).unwrap();
                     }
@@ -186,7 +186,7 @@ mod tests {
                     assert_eq!(rig.port.slots()[slot as usize], sqe(0, task), "depth {depth}, head {head}");
                 }
                 let before = rig.port.slots();
-                let short = submit_one(&rig.port, &core, rig.thread.handle(), || Some(byte_task(9)));
+                let short = submit_one(&rig.port, &core, rig.thread.handle(), |_| Some(byte_task(9)));
                 assert!(matches!(short, Short::NotTaken), "depth {depth}, head {head}");
                 assert_eq!(rig.port.slots(), before, "depth {depth}, head {head}");
             }
@@ -200,7 +200,7 @@ mod tests {
         submit(&rig.port, &batching, rig.thread, &mut Bytes::new(1020)).unwrap();
         assert!(batching.finish_launch().batch_left_open);
         let core = Core::new(&rig.device);
-        let short = |task| submit_one(&rig.port, &core, rig.thread.handle(), || Some(byte_task(task)));
+        let short = |task| submit_one(&rig.port, &core, rig.thread.handle(), |_| Some(byte_task(task)));
         for task in 0..4 {
             assert!(matches!(short(task), Short::Queued), "task {task}");
             assert_eq!(rig.port.slots()[task as usize], sqe(task, 1020 + task as u32));
@@ -216,7 +216,7 @@ mod tests {
         rig.submit(2, 1).unwrap();
         let before = rig.port.slots();
         let not_taken = |handle: u64, why| {
-            let short = submit_one(&rig.port, &core, ThreadHandle(handle), || Some(byte_task(9)));
+            let short = submit_one(&rig.port, &core, ThreadHandle(handle), |_| Some(byte_task(9)));
             assert!(matches!(short, Short::NotTaken), "{why}");
             assert_eq!(rig.port.slots(), before, "{why}");
         };
@@ -231,9 +231,9 @@ mod tests {
         let other = rig.batching();
         submit(&rig.port, &other, rig.thread, &mut Bytes::new(1)).unwrap();
         assert!(other.finish_launch().batch_left_open);
-        assert!(matches!(submit_one(&rig.port, &core, handle, || Some(byte_task(2))), Short::Queued));
+        assert!(matches!(submit_one(&rig.port, &core, handle, |_| Some(byte_task(2))), Short::Queued));
         let before = rig.port.slots();
-        assert!(matches!(submit_one(&rig.port, &core, handle, || Some(byte_task(9))), Short::NotTaken), "full");
+        assert!(matches!(submit_one(&rig.port, &core, handle, |_| Some(byte_task(9))), Short::NotTaken), "full");
         assert_eq!(rig.port.slots(), before);
     }
 
@@ -241,7 +241,7 @@ mod tests {
     fn short_way_takes_no_new_block_of_ids() {
         let rig = Rig::new(TestPort::new(2048));
         let core = Core::new(&rig.device);
-        let short = |task| submit_one(&rig.port, &core, rig.thread.handle(), || Some(byte_task(task)));
+        let short = |task| submit_one(&rig.port, &core, rig.thread.handle(), |_| Some(byte_task(task)));
         rig.submit(1023, 1).unwrap();
         assert!(matches!(short(1), Short::Queued));
         assert!(matches!(short(2), Short::NotTaken));
@@ -256,7 +256,7 @@ mod tests {
         rig.submit(1, 1).unwrap();
         rig.port.take_calls();
         let (first, second) = (rig.batching(), rig.batching());
-        let short = |core: &Core<'_>, task| submit_one(&rig.port, core, rig.thread.handle(), || Some(byte_task(task)));
+        let short = |core: &Core<'_>, task| submit_one(&rig.port, core, rig.thread.handle(), |_| Some(byte_task(task)));
         assert!(matches!(short(&first, 1), Short::First));
         first.batch().note(rig.device.queue_index(rig.thread.handle()));
         assert!(matches!(short(&first, 2), Short::Queued));
@@ -273,7 +273,7 @@ mod tests {
         rig.submit(1, 1).unwrap();
         let core = Core::new(&rig.device);
         rig.port.refuse_ring.set(true);
-        let refused = submit_one(&rig.port, &core, rig.thread.handle(), || Some(byte_task(1)));
+        let refused = submit_one(&rig.port, &core, rig.thread.handle(), |_| Some(byte_task(1)));
         assert!(matches!(refused, Short::Refused { sq_id: 9 }));
         rig.port.refuse_ring.set(false);
         rig.submit(1, 1).unwrap();

@@ -1,5 +1,6 @@
 //! Task ids: 32 bits, unique among everything that a device has queued, handed to queues in blocks.
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Ids of a block.
@@ -35,10 +36,10 @@ impl IdAllocator {
         }
     }
 
-    /// Undoes takes from `first` on up to `last`. If another core has taken a block since, those ids are skipped.
-    fn untake(&self, first: u64, last: u64) {
+    /// Undoes takes that followed each other. If another core has taken a block since, those ids are skipped.
+    fn untake(&self, takes: Range<u64>) {
         // A failure is that other core's take; nothing depends on which of the two happened.
-        let _ = self.taken.compare_exchange(last + 1, first, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.taken.compare_exchange(takes.end, takes.start, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
@@ -102,7 +103,8 @@ pub(crate) struct IdDraw<'a, I> {
     mine: &'a HeldBlock,
     range: IdRange,
     before: (IdRange, u32),
-    takes: Option<(u64, u64)>,
+    /// The latest takes that followed each other directly; none yet: 0..0.
+    takes: Range<u64>,
 }
 
 impl<'a, I: Iterator<Item = &'a HeldBlock> + Clone> IdDraw<'a, I> {
@@ -110,7 +112,7 @@ impl<'a, I: Iterator<Item = &'a HeldBlock> + Clone> IdDraw<'a, I> {
     #[inline]
     pub(crate) fn new(ids: &'a IdAllocator, held: I, mine: &'a HeldBlock, range: IdRange) -> Self {
         let before = (range, mine.0.load(Ordering::Relaxed));
-        Self { ids, held, mine, range, before, takes: None }
+        Self { ids, held, mine, range, before, takes: 0..0 }
     }
 
     /// The next id.
@@ -125,7 +127,11 @@ impl<'a, I: Iterator<Item = &'a HeldBlock> + Clone> IdDraw<'a, I> {
     fn take_block(&mut self) -> (u32, IdRange) {
         let (taken, block) = self.ids.take(self.held.clone());
         self.mine.set(block);
-        self.takes = Some((self.takes.map_or(taken, |takes| takes.0), taken));
+        // A block that another core has taken in between is not ours to put back, and nor is what was before it.
+        if self.takes.end != taken {
+            self.takes.start = taken;
+        }
+        self.takes.end = taken + 1;
         (block * BLOCK_LEN, IdRange(block * BLOCK_LEN + 1))
     }
 
@@ -138,9 +144,7 @@ impl<'a, I: Iterator<Item = &'a HeldBlock> + Clone> IdDraw<'a, I> {
     /// Puts all drawn ids back and returns the range as it was.
     #[cold]
     pub(crate) fn undo(self) -> IdRange {
-        if let Some((first, last)) = self.takes {
-            self.ids.untake(first, last);
-        }
+        self.ids.untake(self.takes);
         self.mine.0.store(self.before.1, Ordering::Relaxed);
         self.before.0
     }
@@ -245,6 +249,19 @@ mod tests {
         draw(&ids, &held, 1, &mut second, 1);
         first = refused.undo();
         assert_eq!(draw(&ids, &held, 0, &mut first, 1), [2048]);
+    }
+
+    #[test]
+    fn undo_puts_no_block_back_that_another_core_took_in_between() {
+        let (ids, held) = (IdAllocator::new(), [HeldBlock::none(), HeldBlock::none()]);
+        let (mut first, mut second) = (IdRange::EMPTY, IdRange::EMPTY);
+        let mut refused = IdDraw::new(&ids, held.iter(), &held[0], first);
+        refused.next();
+        assert_eq!(draw(&ids, &held, 1, &mut second, 1), [1024]);
+        (0..BLOCK_LEN).for_each(|_| _ = refused.next());
+        first = refused.undo();
+        assert_eq!(draw(&ids, &held, 0, &mut first, 1025).last(), Some(&3072), "block 1 is the second queue's");
+        assert_eq!(draw(&ids, &held, 1, &mut second, 1), [1025]);
     }
 
     #[test]

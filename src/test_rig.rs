@@ -85,7 +85,7 @@ impl Rig {
         submit(&self.port, &core, self.thread, &mut Bytes::on(self.device.soc(), count))
     }
 
-    /// Another core, in a batch. Waits for 1 us.
+    /// Another core, in a batch. Waits for 1 us. Boxed: a batch is known by its address.
     pub(crate) fn batching(&self) -> Box<Core<'_>> {
         let core = Box::new(Core::new(&self.device));
         core.set_sq_full_timeout_us(1);

@@ -60,7 +60,8 @@ impl Peer {
     /// The thread of `handle` without a look-up.
     ///
     /// # Safety
-    /// The handle was looked up before, and found good.
+    /// The handle was looked up before and found good, and its thread has not been freed: its queue still has the status
+    /// word of that life.
     #[inline]
     pub(crate) unsafe fn known(handle: ThreadHandle) -> Self {
         Self(handle)

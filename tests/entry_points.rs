@@ -264,12 +264,14 @@ fn freed_thread_is_refused_however_well_its_queue_is_known() {
         let rig = Rig::new(8);
         rig.launch(|| {
             before.prepare(&rig);
-            // As the host does: the status word first, then the tag.
+            // Status word and tag each tell by themselves.
             rig.set_status(QueueStatus::FREE);
             let slots = rig.slots();
             assert_eq!(good_copy(&rig), 6, "{before:?}");
             rig.free_thread();
             assert_eq!(good_copy(&rig), 6, "{before:?}");
+            assert_eq!(HcommThreadNotifyWaitOnThread(rig.live(), 0, 1), 6, "{before:?}");
+            assert_eq!(HcommThreadNotifyRecordOnThread(rig.live(), rig.live(), 0), 6, "{before:?}");
             assert_eq!((rig.slots(), rig.doorbells()), (slots, vec![]), "{before:?}");
         });
     }

@@ -75,7 +75,8 @@ size_t hcomm_device_align(void);
 int32_t hcomm_device_init(HcommDevice *device);
 
 /* Tells where the table of threads is, before the first launch. It has `slots` entries, at most HCOMM_MAX_THREADS, that stay
- * readable, and each one in use names a ring that may be written. */
+ * readable, and each one in use names a ring that may be written and ids of notifies that may be read. While its thread lives,
+ * and no longer, the status of a queue may be HCOMM_QUEUE_ENABLED. */
 int32_t hcomm_device_set_thread_table(HcommDevice *device, const HcommThreadDescriptor *table, uint32_t slots);
 
 /* Tells where the table of communicators is, before the first launch; without one there are none to lock. */

@@ -135,7 +135,7 @@ const _: () = assert!(size_of::<FaultRecord>() as u64 <= FAULT_STRIDE);
 
 /// Distance between the rings of refusals of two cores, in bytes.
 pub const REFUSAL_STRIDE: u64 = 4096;
-/// Refusals that a ring holds.
+/// Slots of a ring of refusals. It holds one refusal less: the core may be writing the slot of the next one.
 pub const REFUSALS: usize = 32;
 /// 64-bit words that an [`Error`](crate::Error) fits into.
 pub const ERROR_WORDS: usize = 5;

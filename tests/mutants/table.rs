@@ -133,8 +133,16 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant::new(
         "head trusted",
         QUEUE,
-        "|| ring.distance(head, self.tail) > outstanding",
+        "|| ring.distance(head, self.rung) > outstanding",
         "|| outstanding > ring.depth",
+    ),
+    Mutant::new(
+        "head among staged tasks taken",
+        QUEUE,
+        "let outstanding = ring.distance(self.head, self.rung);\n        \
+         if head >= ring.depth || ring.distance(head, self.rung) > outstanding {",
+        "let outstanding = ring.distance(self.head, self.tail);\n        \
+         if head >= ring.depth || ring.distance(head, self.tail) > outstanding {",
     ),
     Mutant::new("depth of 1 taken", RING, "if depth < MIN_DEPTH {", "if depth < MIN_DEPTH - 1 {"),
     Mutant::new("ring address not checked", RING, "!base.0.is_multiple_of(entry)", "!base.0.is_multiple_of(8)"),
@@ -200,6 +208,19 @@ pub const MUTANTS: &[Mutant] = &[
         "        self.drop_staged(batch);\n        result",
         "        result",
     ),
+    Mutant::new(
+        "batch rings a queue that was reset",
+        QUEUE,
+        "result = if status == self.enabled {",
+        "result = if status == self.enabled || true {",
+    ),
+    Mutant::new(
+        "tasks that a reset took are told to nobody",
+        QUEUE,
+        "(self.lost, self.stager) = (self.stager, BatchId::NONE);",
+        "self.stager = BatchId::NONE;",
+    ),
+    Mutant::new("lost tasks told at each end", QUEUE, "        self.lost = BatchId::NONE;\n", ""),
     Mutant::new(
         "tasks of two batches share their fate",
         QUEUE,
@@ -341,15 +362,15 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant::new(
         "suspension ignored",
         QUEUE,
-        "QueueStatus::SUSPENDED => return Err(Stop::Suspended { sq_id }),",
-        "QueueStatus::SUSPENDED => {}",
+        "if !matches!(status.state(), QueueStatus::ENABLED | QueueStatus::REFUSING) {",
+        "if status.state() == QueueStatus::FREE {",
     ),
     Mutant::new("reset not noticed", QUEUE, "if is_new || status.epoch() != state.enabled.epoch() {", "if is_new {"),
     Mutant::new(
         "unknown status taken for enabled",
         QUEUE,
-        "_ => return Err(Stop::BadHandle(thread.handle())),",
-        "_ => {}",
+        "if !matches!(status.state(), QueueStatus::ENABLED | QueueStatus::REFUSING) {",
+        "if [QueueStatus::FREE, QueueStatus::SUSPENDED].contains(&status.state()) {",
     ),
     // Waits.
     Mutant::new(

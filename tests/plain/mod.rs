@@ -215,10 +215,12 @@ impl Rig {
         self.handle(OTHER_ENGINE as i64, GENERATION)
     }
 
-    /// The host takes the thread back.
+    /// The host takes the thread back: what the descriptor still says of its notifies is no longer there to be read.
     pub fn free_thread(&self) {
         // SAFETY: a slot of the table, which lives in `_memory` and is only reached through this pointer.
         unsafe { (&raw mut (*self.table.add(LIVE)).tag.magic).write_volatile(0) };
+        // SAFETY: as above.
+        unsafe { (&raw mut (*self.table.add(LIVE)).notify_table).write_volatile(DeviceAddr(64)) };
     }
 
     /// Every ring entry.

@@ -3,7 +3,7 @@
 
 use std::mem::offset_of;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use hcomm_aicpu::Error;
 use hcomm_aicpu::spec::mailbox::{REFUSAL_STRIDE, REFUSALS, Refusal, RefusalRing};
@@ -13,6 +13,8 @@ use zerocopy::TryFromBytes;
 use super::log::TARGET;
 use crate::sim::memory::{Memory, SharedMemory};
 
+/// Refusals that can be read: the slot of the oldest one in the ring is where the core may be writing the next.
+const HELD: u64 = REFUSALS as u64 - 1;
 /// Longest name that is shown.
 const NAME_LEN: u64 = 128;
 
@@ -34,12 +36,14 @@ impl RefusalReader {
     pub fn drain(&mut self) {
         let head = self.head();
         let new = head.wrapping_sub(self.seen);
-        let shown = new.min(REFUSALS as u64);
+        // The image is not trusted to count: it may say fewer than before, or fewer than a ring holds.
+        let shown = new.min(HELD).min(head);
         let mut missed = new - shown;
         for number in head - shown..head {
             let text = self.text(number);
-            // The core may have gone on, and written over what was being read.
-            if self.head().wrapping_sub(number) <= REFUSALS as u64 {
+            // Pairs with the release fence of the core. It may have gone on, and written over what was being read.
+            fence(Ordering::Acquire);
+            if self.head().wrapping_sub(number) <= HELD {
                 log::warn!(target: TARGET, "{text}");
             } else {
                 missed += 1;

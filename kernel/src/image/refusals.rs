@@ -1,9 +1,9 @@
 //! Refused calls: who refused and why, as numbers in shared memory. The host makes text of them.
 //!
-//! The core never waits: an old refusal gives way to a new one, and the host sees by the count that it has missed some.
+//! The core never waits: the oldest refusal gives way to a new one, and the host sees by the count that it has missed some.
 
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use hcomm_aicpu::Error;
 use hcomm_aicpu::spec::mailbox::{ERROR_WORDS, REFUSAL_STRIDE, REFUSALS, Refusal, RefusalRing};
@@ -19,6 +19,8 @@ pub fn note(who: *const u8, who_len: usize, error: &Error) {
     let head = count.load(Ordering::Relaxed);
     // SAFETY: the remainder is a slot of the ring, which is mapped.
     let slot = unsafe { (&raw mut (*ring).slots).cast::<Refusal>().add(head as usize % REFUSALS) };
+    // Pairs with the acquire fence of the host: who sees anything of the new refusal sees a count by which the slot is not its.
+    fence(Ordering::Release);
     // SAFETY: the slot is this core's own.
     unsafe { (&raw mut (*slot).who).write_volatile(who as u64) };
     // SAFETY: as above.
