@@ -52,8 +52,11 @@ fn unsupported_products_refuse_every_thread_before_anything_is_allocated() {
         let device = Device::open(DeviceOptions { product, ..DeviceOptions::native() }).unwrap();
         let comm = Comm::new(&device).unwrap();
         for engine in [Engine::AICPU_TS, Engine::CPU_TS, Engine(4), Engine(-1)] {
-            let error = comm.acquire_threads(engine, 1, 1).unwrap_err().to_string();
-            assert_eq!(error, format!("{} is not supported: none of its threads can be acquired", product.name));
+            // Also of numbers that no product has room for.
+            for (count, notifies) in [(1, 1), (2, 65_535), (0, 65_536)] {
+                let error = comm.acquire_threads(engine, count, notifies).unwrap_err().to_string();
+                assert_eq!(error, format!("{} is not supported: none of its threads can be acquired", product.name));
+            }
         }
     }
 }

@@ -130,13 +130,13 @@ impl Comm {
     /// # Errors
     /// An engine that is not supported, a count, depth or number of notifies out of range, no room, a failed device.
     pub fn acquire_threads_with(&self, config: &ThreadConfig) -> Result<Vec<ThreadHandle>, Error> {
+        let engine = self.device.options().product.engine_for(Acquire::Threads, config.engine)?;
         let mut threads = self.threads();
         let notifies = u64::from(config.count) * u64::from(config.notify_count);
         // What is wrong with the numbers themselves comes first.
         if config.notify_count <= thread::MAX_NOTIFIES && config.count as usize <= MAX_THREADS {
             threads.check_room(notifies)?;
         }
-        let engine = self.device.options().product.engine_for(Acquire::Threads, config.engine)?;
         let mut streams = Vec::new();
         let handles = thread::acquire(&self.device.0, config, |count| match engine {
             Engine::CPU_TS => {

@@ -184,16 +184,17 @@ fn acquire_on(
         return Err(Error::NoThreads { wanted: wanted as u32, free: slots.len() as u32 });
     }
     let notifies = u64::from(notify_count) * wanted as u64;
-    let mut notify_ids = table.notify_ids.take(notifies)?.into_iter();
+    let mut free_ids = table.notify_ids.take(notifies)?.into_iter();
     let mut acquired = Vec::new();
     for (&stream_id, slot) in streams.iter().zip(slots) {
-        let notify_ids: Vec<u32> = notify_ids.by_ref().take(notify_count as usize).collect();
+        let notify_ids: Vec<u32> = free_ids.by_ref().take(notify_count as usize).collect();
         match allocate(inner, engine, depth, notify_count) {
             Ok((ring, notify_table)) => {
                 acquired.push(Acquired { slot, engine, stream_id, ring, depth, notify_table, notify_ids });
             }
             Err(error) => {
-                table.notify_ids.give_back(notify_ids.into_iter());
+                // Of this thread, and of those behind it.
+                table.notify_ids.give_back(notify_ids.into_iter().chain(free_ids));
                 for thread in &acquired {
                     free(inner, &mut table, thread);
                 }

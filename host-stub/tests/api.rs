@@ -60,6 +60,20 @@ fn case_52_acquire_is_all_or_nothing() {
 }
 
 #[test]
+fn case_52_notifies_of_a_refused_acquire_come_back() {
+    let device = device();
+    let comm = comm(&device);
+    for _ in 0..3 {
+        // The first ring fits, the others do not.
+        comm.acquire_threads_with(&ThreadConfig::new(8).depth(65_536).notifies(5000)).unwrap_err();
+    }
+    let other = Comm::new(&device).unwrap();
+    for (comm, notifies) in [(&comm, 65_535), (&comm, 1), (&other, 65_535), (&other, 1)] {
+        comm.acquire_threads_with(&ThreadConfig::new(1).depth(2).notifies(notifies)).unwrap();
+    }
+}
+
+#[test]
 fn case_52_wrong_thread_configs_are_refused() {
     let device = device();
     let comm = comm(&device);

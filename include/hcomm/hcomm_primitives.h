@@ -84,12 +84,19 @@ int32_t HcommSetNotifyWaitTimeOut(float timeOut);
 int32_t HcommThreadResAcquireTimeOut(float timeOut);
 
 /*
- Starts a batch: what is queued is handed to the device by HcommBatchModeEnd.
+ Starts a batch: what the kernel queues is handed to the device by HcommBatchModeEnd, with one doorbell a queue, or earlier
+ where a queue is full. In a batch it changes nothing. Tags are not looked at.
+
+ 0.
  */
 int32_t HcommBatchModeStart(const char *batchTag);
 
 /*
- Ends a batch.
+ Ends the batch, however often it was started. Without a batch it does nothing. A batch that a kernel leaves open fails its
+ launch, and what was not handed over by then does not run.
+
+ 0, or the first code of a queue whose tasks were dropped: 16 for a refused doorbell, 22 for a suspension, 6 for a thread
+ that was freed meanwhile.
  */
 int32_t HcommBatchModeEnd(const char *batchTag);
 

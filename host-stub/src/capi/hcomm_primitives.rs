@@ -159,13 +159,20 @@ pub extern "C" fn HcommThreadResAcquireTimeOut(time_out: f32) -> i32 {
     dispatch("HcommThreadResAcquireTimeOut", || abi::HcommThreadResAcquireTimeOut(time_out), in_kernels_only)
 }
 
-/// Starts a batch: what is queued is handed to the device by HcommBatchModeEnd.
+/// Starts a batch: what the kernel queues is handed to the device by HcommBatchModeEnd, with one doorbell a queue, or earlier
+/// where a queue is full. In a batch it changes nothing. Tags are not looked at.
+///
+/// 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommBatchModeStart(batch_tag: *const c_char) -> i32 {
     dispatch("HcommBatchModeStart", || abi::HcommBatchModeStart(batch_tag), in_kernels_only)
 }
 
-/// Ends a batch.
+/// Ends the batch, however often it was started. Without a batch it does nothing. A batch that a kernel leaves open fails its
+/// launch, and what was not handed over by then does not run.
+///
+/// 0, or the first code of a queue whose tasks were dropped: 16 for a refused doorbell, 22 for a suspension, 6 for a thread
+/// that was freed meanwhile.
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommBatchModeEnd(batch_tag: *const c_char) -> i32 {
     dispatch("HcommBatchModeEnd", || abi::HcommBatchModeEnd(batch_tag), in_kernels_only)
