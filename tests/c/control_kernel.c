@@ -67,8 +67,8 @@ HCOMM_KERNEL(open_batch) {
         }                                                                                         \
     } while (0)
 
-/* Every function that works on every supported product. `dst` becomes the larger of twice the first half of `src` and of
- * the second, as int32. */
+/* Every function that works on every supported product. `dst` becomes the larger of twice the first half of `src` and
+ * of the second, as int32. */
 HCOMM_KERNEL(every_call) {
     const ControlParams *param = (const ControlParams *)args;
     const ThreadHandle first = param->threads[0], second = param->threads[1];
