@@ -211,7 +211,10 @@ fn case_32_a_copy_that_waits_sees_the_head_move() {
 
 #[test]
 fn case_33_no_wake_up_is_lost_between_a_sleeping_device_and_its_host() {
-    for (cpu, rounds) in [(Cpu::Native, 3000), (Cpu::Qemu, 500)] {
+    // `make soak` asks for more.
+    let asked =
+        std::env::var("HCOMM_WAKE_ROUNDS").ok().map(|rounds| rounds.parse::<u64>().expect("a number of rounds"));
+    for (cpu, rounds) in [(Cpu::Native, 3000), (Cpu::Qemu, 500)].map(|(cpu, few)| (cpu, asked.unwrap_or(few))) {
         let rig = Rig::new(cpu);
         let kernel = rig.device.load_kernel("copy_list").unwrap();
         let bytes = pattern(8, 33);
