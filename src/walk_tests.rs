@@ -195,7 +195,7 @@ impl Expected {
 }
 
 fn walk(seed: u64, depth: u32, steps: u32) {
-    let table = [ThreadDescriptor {
+    let mut table = [ThreadDescriptor {
         tag: DescriptorTag::live(1),
         engine: Engine::AICPU_TS,
         stream_id: 0,
@@ -207,10 +207,11 @@ fn walk(seed: u64, depth: u32, steps: u32) {
         notify_count: 0,
         reserved: [0; 3],
     }];
-    let base = DeviceAddr::from(table.as_ptr());
+    // The device reads the tags as atomic words, for which Miri wants a pointer that could write.
+    let (slots, base) = (table.len(), DeviceAddr::from(table.as_mut_ptr()));
     let device = Box::new(Device::new());
     // SAFETY: the table lives until the end of the walk, and the port writes no address.
-    unsafe { device.set_thread_table(base, table.len()) };
+    unsafe { device.set_thread_table(base, slots) };
     let start = (seed % u64::from(depth)) as u32;
     let port = WalkPort {
         slots: RefCell::new(vec![Sqe([0; SQE_SIZE / 8]); depth as usize]),
