@@ -20,9 +20,9 @@ test: image capi ## run every test, on both CPUs
 	cargo test --locked --workspace
 
 # Random sequences against the model, seeds of two cores on one handle, and copies between which host and device sleep.
-soak: image ## run 10,000 random sequences, 5,000 seeds and 100,000 launches on each CPU
+soak: image ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU
 	HCOMM_MODEL_CASES=$(or $(CASES),10000) HCOMM_STRESS_SEEDS=$(or $(SEEDS),5000) \
-		HCOMM_WAKE_ROUNDS=$(or $(ROUNDS),100000) \
+		HCOMM_WAKE_ROUNDS=$(or $(ROUNDS),1000000) \
 		cargo test --locked -p hcomm-aicpu --test model --test stress --test cases_ring -- --nocapture
 
 mutants: ## plant bugs in a copy of the crate, one at a time: its tests must find each
