@@ -6,7 +6,7 @@
 use bitfield_struct::bitfield;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
-use super::stars950::{AddrTooLarge, MAX_WRITE_ADDR};
+use super::stars950::{AddrTooLarge, MAX_WRITE_ADDR, WriteControl};
 use super::{DeviceAddr, SQE_SIZE, Sqe};
 
 /// `kernelCredit` of an SDMA task: 960 s in units of 4 s.
@@ -215,26 +215,6 @@ pub const fn notify_wait(notify_id: u32, timeout_s: u32, stamp: Stamp) -> Sqe {
     short(SqeHeader::new(sqe_type::NOTIFY_WAIT, stamp), notify_id, CREDIT_NEVER, timeout_s)
 }
 
-/// Word 5 of a write-value descriptor.
-#[bitfield(u32)]
-#[derive(PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-struct WriteControl {
-    #[bits(17)]
-    addr_high: u32,
-    #[bits(3)]
-    reserved: u8,
-    /// log2 of the bytes written.
-    #[bits(3)]
-    awsize: u8,
-    snoop: bool,
-    #[bits(4)]
-    awcache: u8,
-    #[bits(3)]
-    awprot: u8,
-    /// The address is virtual.
-    va: bool,
-}
-
 /// A write-value descriptor as the ring holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -251,8 +231,6 @@ struct WriteValueSqe {
 const _: () = assert!(size_of::<WriteValueSqe>() == SQE_SIZE);
 const _: () = assert!(core::mem::offset_of!(WriteValueSqe, value) == 32);
 
-/// `awsize` of a 32-bit write.
-const SIZE_32: u8 = 2;
 /// `subType`: notify of another chip, not over PCIe.
 const SUB_TYPE_NOTIFY: u32 = 3;
 
@@ -264,13 +242,12 @@ pub const fn write_value_record(addr: DeviceAddr, stamp: Stamp) -> Result<Sqe, A
     if addr.0 > MAX_WRITE_ADDR {
         return Err(AddrTooLarge(addr));
     }
-    let control = WriteControl::new().with_awsize(SIZE_32).with_addr_high((addr.0 >> 32) as u32);
     let sqe = WriteValueSqe {
         header: SqeHeader::new(sqe_type::WRITE_VALUE, stamp),
         reserved: 0,
         credit: Credit::new().with_kernel_credit(CREDIT_DEFAULT),
         addr_low: addr.0 as u32,
-        control,
+        control: WriteControl::to(addr, false),
         reserved2: 0,
         sub_type: SUB_TYPE_NOTIFY,
         value: [1, 0, 0, 0, 0, 0, 0, 0],

@@ -11,6 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 pub use notify::{MAX_NOTIFY_ID, NotifyRecord, NotifySqe, NotifyWait};
 pub use sdma::{Sdma, SdmaSqe};
+pub(super) use write_value::WriteControl;
 pub use write_value::{AddrTooLarge, MAX_WRITE_ADDR, WriteValue, WriteValueSqe};
 
 /// Number of a descriptor kind. Open: any number read from a ring is a valid value.

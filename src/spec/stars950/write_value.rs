@@ -17,10 +17,10 @@ pub struct AddrTooLarge(pub DeviceAddr);
 /// `awsize` of a 32-bit write.
 const SIZE_32: u8 = 2;
 
-/// Word 5.
+/// Word 5, here and on an Ascend910B or Ascend910_93.
 #[bitfield(u32)]
 #[derive(PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-struct WriteControl {
+pub(in crate::spec) struct WriteControl {
     #[bits(17)]
     addr_high: u32,
     #[bits(3)]
@@ -35,6 +35,13 @@ struct WriteControl {
     awprot: u8,
     /// The address is virtual.
     va: bool,
+}
+
+impl WriteControl {
+    /// Of a 32-bit write to `addr`, of which the caller has checked that it is at most [`MAX_WRITE_ADDR`].
+    pub(in crate::spec) const fn to(addr: DeviceAddr, is_virtual: bool) -> Self {
+        Self::new().with_awsize(SIZE_32).with_va(is_virtual).with_addr_high((addr.0 >> 32) as u32)
+    }
 }
 
 /// A write-value descriptor as the ring holds it.
@@ -71,13 +78,12 @@ impl WriteValue {
 
     /// The descriptor with this task id.
     pub const fn build(self, task_id: u32) -> Sqe {
-        let control = WriteControl::new().with_awsize(SIZE_32).with_va(true);
         let sqe = WriteValueSqe {
             header: SqeHeader::new(SqeType::WRITE_VALUE, task_id),
             reserved: 0,
             credit: Credit::new().with_kernel_credit(CREDIT_DEFAULT),
             addr_low: self.addr.0 as u32,
-            control: control.with_addr_high((self.addr.0 >> 32) as u32),
+            control: WriteControl::to(self.addr, true),
             reserved2: 0,
             sub_type: 0,
             value: [self.value, 0, 0, 0, 0, 0, 0, 0],
