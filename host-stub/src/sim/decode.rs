@@ -9,7 +9,7 @@ use hcomm_aicpu::spec::soc::Soc;
 pub(super) mod layout;
 mod notify;
 
-use self::layout::Rule::{Any, Only, Reserved};
+use self::layout::Rule::{self, Any, Only, Reserved};
 use self::layout::{Layout, Spec, extract, find, spec, word64};
 use super::decode910;
 
@@ -71,28 +71,32 @@ const SDMA: &[Spec] = &[
     spec("dst_offset_high", 62, 0, 16, Only(0)),
 ];
 
-/// Bytes 8..64 of type 8.
-const WRITE_VALUE: &[Spec] = &[
-    spec("res1", 8, 0, 32, Reserved),
-    spec("res2", 12, 0, 16, Reserved),
-    spec("kernel_credit", 14, 0, 8, Any),
-    spec("res3", 15, 0, 8, Reserved),
-    spec("addr_low", 16, 0, 32, Any),
-    spec("addr_high", 20, 0, 17, Any),
-    spec("res4", 22, 1, 3, Reserved),
-    spec("awsize", 22, 4, 3, Only(2)),
-    spec("snoop", 22, 7, 1, Only(0)),
-    spec("awcache", 23, 0, 4, Only(0)),
-    spec("awprot", 23, 4, 3, Only(0)),
-    spec("va", 23, 7, 1, Only(1)),
-    spec("res5", 24, 0, 32, Reserved),
-    spec("sub_type", 28, 0, 32, Only(0)),
-    spec("value0", 32, 0, 32, Any),
-    spec("value1", 36, 0, 32, Only(0)),
-    spec("value2_3", 40, 0, 64, Only(0)),
-    spec("value4_5", 48, 0, 64, Only(0)),
-    spec("value6_7", 56, 0, 64, Only(0)),
-];
+/// Bytes 8..64 of type 8 on every SoC, with what the form has in four of their fields.
+pub(super) const fn write_value(kernel_credit: Rule, va: u64, sub_type: u64, value: Rule) -> [Spec; 19] {
+    [
+        spec("res1", 8, 0, 32, Reserved),
+        spec("res2", 12, 0, 16, Reserved),
+        spec("kernel_credit", 14, 0, 8, kernel_credit),
+        spec("res3", 15, 0, 8, Reserved),
+        spec("addr_low", 16, 0, 32, Any),
+        spec("addr_high", 20, 0, 17, Any),
+        spec("res4", 22, 1, 3, Reserved),
+        spec("awsize", 22, 4, 3, Only(2)),
+        spec("snoop", 22, 7, 1, Only(0)),
+        spec("awcache", 23, 0, 4, Only(0)),
+        spec("awprot", 23, 4, 3, Only(0)),
+        spec("va", 23, 7, 1, Only(va)),
+        spec("res5", 24, 0, 32, Reserved),
+        spec("sub_type", 28, 0, 32, Only(sub_type)),
+        spec("value0", 32, 0, 32, value),
+        spec("value1", 36, 0, 32, Only(0)),
+        spec("value2_3", 40, 0, 64, Only(0)),
+        spec("value4_5", 48, 0, 64, Only(0)),
+        spec("value6_7", 56, 0, 64, Only(0)),
+    ]
+}
+
+const WRITE_VALUE: &[Spec] = &write_value(Any, 1, 0, Any);
 
 static SDMA_LAYOUT: Layout = Layout::new(HEADER, SDMA);
 static WRITE_LAYOUT: Layout = Layout::new(HEADER, WRITE_VALUE);

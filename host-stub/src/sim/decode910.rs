@@ -5,7 +5,7 @@
 
 use super::decode::layout::Rule::{self, Any, Only, Reserved};
 use super::decode::layout::{Layout, Spec, extract, find, spec, word64};
-use super::decode::{Action, DecodeError, Effect, Field, SQE_LEN, Task, Until};
+use super::decode::{Action, DecodeError, Effect, Field, SQE_LEN, Task, Until, write_value};
 
 /// Bytes 0..8, with what the type has in three of their fields.
 const fn header(pre_p: u64, block_dim: u64, task_id: Rule) -> [Spec; 11] {
@@ -82,27 +82,7 @@ const RECORD: &[Spec] = &notify(254, Only(0));
 const WAIT: &[Spec] = &notify(255, Any);
 
 /// Bytes 8..64 of type 8, in the one form that the AI CPU queues: a record of another chip's notify.
-const WRITE_VALUE: &[Spec] = &[
-    spec("res1", 8, 0, 32, Reserved),
-    spec("res2", 12, 0, 16, Reserved),
-    spec("kernel_credit", 14, 0, 8, Only(254)),
-    spec("res3", 15, 0, 8, Reserved),
-    spec("addr_low", 16, 0, 32, Any),
-    spec("addr_high", 20, 0, 17, Any),
-    spec("res4", 22, 1, 3, Reserved),
-    spec("awsize", 22, 4, 3, Only(2)),
-    spec("snoop", 22, 7, 1, Only(0)),
-    spec("awcache", 23, 0, 4, Only(0)),
-    spec("awprot", 23, 4, 3, Only(0)),
-    spec("va", 23, 7, 1, Only(0)),
-    spec("res5", 24, 0, 32, Reserved),
-    spec("sub_type", 28, 0, 32, Only(3)),
-    spec("value0", 32, 0, 32, Only(1)),
-    spec("value1", 36, 0, 32, Only(0)),
-    spec("value2_3", 40, 0, 64, Only(0)),
-    spec("value4_5", 48, 0, 64, Only(0)),
-    spec("value6_7", 56, 0, 64, Only(0)),
-];
+const WRITE_VALUE: &[Spec] = &write_value(Only(254), 0, 3, Only(1));
 
 /// Bytes 8..64 of type 3.
 const FLIP: &[Spec] = &[
