@@ -17,16 +17,17 @@ else
 endif
 
 test: image capi ## run every test, on both CPUs
-	cargo test --locked --workspace
+	cargo test --locked --workspace --no-fail-fast
 
 # Random sequences against the model, seeds of two cores on one handle, and copies between which host and device sleep.
 soak: image ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU
 	HCOMM_MODEL_CASES=$(or $(CASES),10000) HCOMM_STRESS_SEEDS=$(or $(SEEDS),5000) \
 		HCOMM_WAKE_ROUNDS=$(or $(ROUNDS),1000000) \
-		cargo test --locked -p hcomm-aicpu --test model --test stress --test cases_ring -- --nocapture
+		cargo test --locked -p hcomm-tests --test model --test stress --test cases_ring -- --nocapture
 
-mutants: ## plant bugs in a copy of the crate, one at a time: its tests must find each
-	cargo test --locked -p hcomm-aicpu --test mutants -- --ignored --nocapture
+mutants: ## change the code in each way that cargo-mutants knows: unit tests must find each; SHARD=i/n runs a part
+	@scripts/setup.sh mutants
+	scripts/mutants.sh $(SHARD)
 
 loom: ## try every order of two cores and a device on one ring
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET_DIR)/loom \
@@ -54,7 +55,7 @@ fuzz: ## feed each fuzz target for a minute; SECONDS=n sets how long, TARGETS=".
 	done
 
 bench: image ## measure, and print one table; BENCH_JSON=path writes it as JSON too
-	cargo bench --locked --bench performance
+	cargo bench --locked -p hcomm-tests --bench performance
 
 ci: ## run what CI runs
 	@.ci/run

@@ -3,7 +3,7 @@
 # and needs no network, when nothing is missing. Stops with the command to type where it can't install something itself.
 #
 #   scripts/setup.sh            compiler, device target, QEMU: what run and test need
-#   scripts/setup.sh PART...    as well: deny (cargo-deny), cross (a C and C++ compiler for the device, qemu-aarch64),
+#   scripts/setup.sh PART...    as well: deny (cargo-deny), mutants (cargo-mutants), cross (a C and C++ compiler for the device, qemu-aarch64),
 #                               valgrind (and CMake), miri (of the nightly compiler), fuzz (cargo-fuzz, and that there is
 #                               a nightly compiler)
 set -euo pipefail
@@ -11,6 +11,10 @@ set -euo pipefail
 readonly IMAGE_TARGET=aarch64-unknown-none
 # As `rust-version` in Cargo.toml.
 readonly MIN_RUST=1.88
+
+log=$(mktemp)
+readonly log
+trap 'rm -f "$log"' EXIT
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -41,14 +45,17 @@ install_packages() {
     local by_hand="sudo apt-get update && sudo apt-get install -y --no-install-recommends $*"
     have apt-get || stop "$what is missing, and there is no apt-get: install what Debian calls:" "$*"
     as_root true || stop "$what is missing, and installing it needs root; type:" "$by_hand"
-    local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@")
-    say "$what is missing: installing $*"
-    if ! as_root "${install[@]}" >&2; then
-        say "installing again with new package lists"
-        as_root apt-get update -qq >&2 && as_root "${install[@]}" >&2 ||
-            stop "$what could not be installed; type:" "$by_hand"
-    fi
+    local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@")
+    say "$what is missing: installing the Debian packages $*, which takes a minute"
+    quietly as_root "${install[@]}" && return
+    say "installing them again with new package lists"
+    quietly as_root apt-get update -q && quietly as_root "${install[@]}" && return
+    cat "$log" >&2
+    stop "$what could not be installed; type:" "$by_hand"
 }
+
+# Runs a command whose progress nobody reads: what it prints goes to a file, for the case that it fails.
+quietly() { "$@" >"$log" 2>&1; }
 
 check_rust() {
     have cargo && have rustc ||
@@ -70,11 +77,12 @@ check_image_target() {
     $by_hand >&2 || stop "target $IMAGE_TARGET could not be added; with a network, type:" "$by_hand"
 }
 
-check_deny() {
-    have cargo-deny && return
-    local by_hand="cargo install cargo-deny --locked"
-    say "cargo-deny is missing: building it, which takes some minutes"
-    $by_hand >&2 || stop "cargo-deny could not be installed; with a network, type:" "$by_hand"
+# A program of cargo: $1 is its name in the registry.
+check_cargo_tool() {
+    have "$1" && return
+    local by_hand="cargo install $1 --locked"
+    say "$1 is missing: building it, which takes some minutes"
+    $by_hand --quiet >&2 || stop "$1 could not be installed; with a network, type:" "$by_hand"
 }
 
 check_cross() {
@@ -110,10 +118,7 @@ check_miri() {
 check_fuzz() {
     check_nightly "cargo-fuzz"
     have c++ || install_packages "a C++ compiler" g++
-    have cargo-fuzz && return
-    local by_hand="cargo install cargo-fuzz --locked"
-    say "cargo-fuzz is missing: building it, which takes some minutes"
-    $by_hand >&2 || stop "cargo-fuzz could not be installed; with a network, type:" "$by_hand"
+    check_cargo_tool cargo-fuzz
 }
 
 have cc || install_packages "a C linker (cc)" gcc libc6-dev
@@ -123,13 +128,13 @@ have qemu-system-aarch64 || install_packages "QEMU (qemu-system-aarch64)" qemu-s
 
 for part in "$@"; do
     case $part in
-        deny) check_deny ;;
+        deny | mutants) check_cargo_tool "cargo-$part" ;;
         cross) check_cross ;;
         valgrind) check_valgrind ;;
         miri) check_miri ;;
         fuzz) check_fuzz ;;
         *)
-            say "there is no part $part: deny, cross, valgrind, miri and fuzz are"
+            say "there is no part $part: deny, mutants, cross, valgrind, miri and fuzz are"
             exit 2
             ;;
     esac

@@ -1,13 +1,11 @@
 //! Notifies of the host that a kernel names by their id, on both CPUs: A2 and A3 have them, Atlas 350 has not.
 
-mod rig;
-
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::stars910::MAX_NOTIFY_ID;
+use hcomm_testkit::calls::{aclrt_record, aclrt_wait, copy};
+use hcomm_testkit::{CPUS, Rig, pattern};
 use host_stub::product::{PRODUCTS, Product};
 use host_stub::{Cpu, DeviceOptions, Notify};
-use rig::calls::{aclrt_record, aclrt_wait, copy};
-use rig::{CPUS, Rig, pattern};
 
 fn rig(cpu: Cpu, product: &'static Product) -> Rig {
     Rig::with_options(DeviceOptions { cpu, product, ..DeviceOptions::default() })

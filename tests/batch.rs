@@ -1,12 +1,10 @@
 //! Batches, and kernels of more than one thread, through the host API on both CPUs. The number in a name is the case log's row.
 
-mod rig;
-
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_kernel::{Call, PingpongParams, STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams};
+use hcomm_testkit::calls::{call, copy, record, wait};
+use hcomm_testkit::{CPUS, Rig, pattern};
 use host_stub::{ControlPair, DeviceOptions};
-use rig::calls::{call, copy, record, wait};
-use rig::{CPUS, Rig, pattern};
 
 fn start() -> Call {
     call(Call::BATCH_START, &[])
@@ -90,8 +88,9 @@ fn synchronize_in_a_batch_rings_for_what_is_staged() {
     }
 }
 
+/// Case 36.
 #[test]
-fn case_36_tasks_of_a_batch_that_is_never_ended_do_not_run() {
+fn tasks_of_a_batch_that_is_never_ended_do_not_run() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let thread = rig.threads(1, 0, 16)[0];
@@ -177,8 +176,9 @@ fn staged_copy(rig: &Rig, len: usize, ccl: u64, depth: u32) -> u64 {
     stats.tasks()
 }
 
+/// Case 45.
 #[test]
-fn case_45_input_larger_than_the_ccl_buffer_goes_through_in_pieces() {
+fn input_larger_than_the_ccl_buffer_goes_through_in_pieces() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         // Halves of 512 KiB: five pieces, ten copies, five "full", three "free" with their waits, and the end.

@@ -1,34 +1,103 @@
-//! docs/cases.md names tests that exist, and has every row.
+//! docs/cases.md and the tests agree: each row names its tests, and the doc comment of each of them says `Case N.`. Each test
+//! file is a test of its package.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Rows of the case log. The numbers between were dropped from it.
-const ROWS: [u32; 58] = [
-    1, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 17, 18, 20, 21, 22, 24, 25, 26, 29, 30, 31, 32, 33, 34, 36, 37, 38,
-    39, 40, 41, 42, 43, 44, 45, 46, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68,
-];
+use hcomm_testkit::root;
 
-/// Number of a row and the cell of its tests.
-fn rows(text: &str) -> BTreeMap<u32, &str> {
-    let cells = text.lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
-    cells.filter_map(|cells| Some((cells.get(1)?.parse().ok()?, *cells.get(3)?))).collect()
+/// Test functions of a case: file and name.
+type Tests = BTreeSet<(String, String)>;
+
+/// Rows of docs/cases.md: the number, and what the last cell names as `file::test`.
+fn rows(text: &str) -> Vec<(u32, Tests)> {
+    let cells = text.lines().map(|line| line.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>());
+    let row = |cells: Vec<&str>| {
+        let number = cells.first()?.parse().ok()?;
+        let named = cells.last()?.split('`').skip(1).step_by(2).filter_map(|name| name.split_once("::"));
+        Some((number, named.map(|(file, test)| (file.to_owned(), test.to_owned())).collect()))
+    };
+    cells.filter_map(row).collect()
+}
+
+/// Rust files of the repository.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let (name, path) = (entry.file_name(), entry.path());
+        let is_other = ["target", ".git", "third_party"].iter().any(|other| name == *other);
+        if entry.file_type().unwrap().is_dir() && !is_other {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Cases of the test functions of a file: those that the doc comment above `#[test]` names.
+fn cases_of(text: &str) -> Vec<(u32, String)> {
+    let (mut found, mut cases) = (Vec::new(), Vec::new());
+    for line in text.lines().map(str::trim) {
+        if let Some(rest) = line.strip_prefix("/// Case ") {
+            let numbers = rest.split('.').next().unwrap_or_default();
+            cases.extend(numbers.split(", ").map(|number| {
+                number
+                    .parse::<u32>()
+                    .unwrap_or_else(|_| panic!("\"{line}\": the form is /// Case 5. or /// Case 5, 6."))
+            }));
+        } else if let Some(rest) = line.strip_prefix("fn ") {
+            let name = rest.split(['(', '<']).next().unwrap_or_default();
+            cases.extend(name.strip_prefix("case_").and_then(|rest| rest.split('_').next()?.parse::<u32>().ok()));
+            found.extend(cases.drain(..).map(|case| (case, name.to_owned())));
+        } else if !line.starts_with("///") && !line.starts_with("#[") {
+            assert!(cases.is_empty(), "case {cases:?} above \"{line}\" is of no function");
+        }
+    }
+    found
 }
 
 #[test]
-fn every_row_is_there_and_every_test_that_it_names_exists() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let text = fs::read_to_string(root.join("docs/cases.md")).unwrap();
-    let rows = rows(&text);
-    assert_eq!(rows.keys().copied().collect::<Vec<_>>(), ROWS);
-    for (row, tests) in rows {
-        let named: Vec<_> = tests.split('`').skip(1).step_by(2).filter_map(|name| name.split_once("::")).collect();
-        assert!(!named.is_empty() || tests.contains("not held:") || tests.contains("does not apply:"), "row {row}");
-        for (file, test) in named {
-            let source =
-                fs::read_to_string(root.join(file)).unwrap_or_else(|error| panic!("row {row}, {file}: {error}"));
-            assert!(source.contains(&format!("fn {test}(")), "row {row}: {file} has no test {test}");
+fn every_row_names_its_tests_and_they_name_their_case() {
+    let root = root();
+    let rows = rows(&fs::read_to_string(root.join("docs/cases.md")).unwrap());
+    assert!(
+        rows.len() > 50 && rows.is_sorted_by(|one, next| one.0 < next.0),
+        "rows are in order, and each is there once"
+    );
+    let mut named = BTreeMap::<u32, Tests>::new();
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    for file in files {
+        let path = file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+        for (case, test) in cases_of(&fs::read_to_string(&file).unwrap()) {
+            named.entry(case).or_default().insert((path.clone(), test));
+        }
+    }
+    let mut wrong = Vec::new();
+    for (case, tests) in &rows {
+        let in_code = named.remove(case).unwrap_or_default();
+        wrong.extend(tests.difference(&in_code).map(|(file, test)| {
+            format!("row {case}: {file} has no test {test} whose doc comment says \"Case {case}.\"")
+        }));
+        wrong
+            .extend(in_code.difference(tests).map(|(file, test)| format!("row {case} does not name `{file}::{test}`")));
+        if tests.is_empty() {
+            wrong.push(format!("row {case} names no test"));
+        }
+    }
+    wrong.extend(named.iter().map(|(case, tests)| format!("there is no row {case}, which {tests:?} name")));
+    assert!(wrong.is_empty(), "docs/cases.md:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_test_file_is_a_test_of_its_package() {
+    for folder in ["tests", "tests/device"] {
+        let folder = root().join(folder);
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            let name = entry.file_name().into_string().unwrap();
+            let is_listed = || manifest.contains(&format!("path = \"{name}\""));
+            assert!(!name.ends_with(".rs") || is_listed(), "{name}: add a [[test]] to {}", folder.display());
         }
     }
 }

@@ -1,23 +1,22 @@
 //! Rows of the case log that concern length, ring, doorbell and concurrency, through the host API on both CPUs. The number in
 //! a name is the row's.
 
-mod rig;
-
 use std::time::{Duration, Instant};
 
 use hcomm_aicpu::abi::{HcommBatchModeStart, HcommLocalCopyOnThread};
 use hcomm_aicpu::copy::MAX_CHUNK;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
 use hcomm_kernel::{CopyListParams, ListedCopy, kernel};
+use hcomm_testkit::{CPUS, LIMIT, Rig, at, pattern};
 use host_stub::sim::trace::{Event, What};
 use host_stub::{Comm, Cpu, DeviceOptions, Stream, ThreadConfig};
-use rig::{CPUS, Rig, at, pattern};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 const GUARD: usize = 64;
 
+/// Case 1.
 #[test]
-fn case_1_copy_above_4_gib_moves_every_byte() {
+fn copy_above_4_gib_moves_every_byte() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let len = (1 << 32) + 1;
@@ -37,8 +36,9 @@ fn case_1_copy_above_4_gib_moves_every_byte() {
     }
 }
 
+/// Case 4.
 #[test]
-fn case_4_chunks_are_counted_up() {
+fn chunks_are_counted_up() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let longest = 2 * MAX_CHUNK + 1;
@@ -53,8 +53,9 @@ fn case_4_chunks_are_counted_up() {
     }
 }
 
+/// Case 5.
 #[test]
-fn case_5_short_tails_leave_the_bytes_around_them() {
+fn short_tails_leave_the_bytes_around_them() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let thread = rig.thread(8).0;
@@ -70,8 +71,9 @@ fn case_5_short_tails_leave_the_bytes_around_them() {
     }
 }
 
+/// Case 6.
 #[test]
-fn case_6_empty_copy_publishes_nothing_and_the_next_one_works() {
+fn empty_copy_publishes_nothing_and_the_next_one_works() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let bytes = pattern(16, 6);
@@ -86,8 +88,9 @@ fn case_6_empty_copy_publishes_nothing_and_the_next_one_works() {
     }
 }
 
+/// Case 9.
 #[test]
-fn case_9_unaligned_addresses_are_legal() {
+fn unaligned_addresses_are_legal() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let bytes = pattern(16, 9);
@@ -98,8 +101,9 @@ fn case_9_unaligned_addresses_are_legal() {
     }
 }
 
+/// Case 14.
 #[test]
-fn case_14_bytes_go_from_src_to_dst() {
+fn bytes_go_from_src_to_dst() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let (src, dst) = (rig.buffer(&[0xaa; 8]), rig.buffer(&[0x55; 8]));
@@ -123,16 +127,18 @@ fn batch_over_the_end(cpu: Cpu, start: usize, count: usize) {
     assert_eq!(rig.read(&dst), bytes, "{cpu:?}, from slot {start}");
 }
 
+/// Case 15.
 #[test]
-fn case_15_batch_crosses_the_end_of_the_ring_with_one_doorbell() {
+fn batch_crosses_the_end_of_the_ring_with_one_doorbell() {
     for cpu in CPUS {
         batch_over_the_end(cpu, 7, 3);
         batch_over_the_end(cpu, 5, 7);
     }
 }
 
+/// Case 18.
 #[test]
-fn case_18_each_thread_wraps_at_its_own_depth() {
+fn each_thread_wraps_at_its_own_depth() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let threads = [(5, rig.thread(5)), (100, rig.thread(100))];
@@ -155,8 +161,9 @@ fn case_18_each_thread_wraps_at_its_own_depth() {
     }
 }
 
+/// Case 29.
 #[test]
-fn case_29_published_slots_are_not_written_until_the_head_passes_them() {
+fn published_slots_are_not_written_until_the_head_passes_them() {
     // The device takes each descriptor a little after its doorbell, the more so by some seeds: one that is edited late would
     // show as a task that is not the one queued, or twice the same.
     for seed in 0..30 {
@@ -176,8 +183,9 @@ fn case_29_published_slots_are_not_written_until_the_head_passes_them() {
     }
 }
 
+/// Case 31.
 #[test]
-fn case_31_device_never_sees_a_doorbell_before_its_descriptor() {
+fn device_never_sees_a_doorbell_before_its_descriptor() {
     // A ring that is always full: each slot is reused while the device waits for exactly it. A stale or half descriptor would
     // move wrong bytes or be refused.
     for cpu in CPUS {
@@ -195,8 +203,9 @@ fn case_31_device_never_sees_a_doorbell_before_its_descriptor() {
     }
 }
 
+/// Case 32.
 #[test]
-fn case_32_a_copy_that_waits_sees_the_head_move() {
+fn a_copy_that_waits_sees_the_head_move() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         // Depth 2: every second copy waits until another thread has moved the head.
@@ -205,12 +214,13 @@ fn case_32_a_copy_that_waits_sees_the_head_move() {
         let copy = ListedCopy { thread: rig.thread(2).0, dst: dst.addr(), src: src.addr(), len };
         let started = Instant::now();
         assert_eq!(rig.copy_list(&[copy; 8], false).unwrap().tasks(), 8, "{cpu:?}");
-        assert!(started.elapsed() < Duration::from_secs(60), "{cpu:?}: {:?}", started.elapsed());
+        assert!(started.elapsed() < LIMIT, "{cpu:?}: {:?}", started.elapsed());
     }
 }
 
+/// Case 33.
 #[test]
-fn case_33_no_wake_up_is_lost_between_a_sleeping_device_and_its_host() {
+fn no_wake_up_is_lost_between_a_sleeping_device_and_its_host() {
     // `make soak` asks for more.
     let asked =
         std::env::var("HCOMM_WAKE_ROUNDS").ok().map(|rounds| rounds.parse::<u64>().expect("a number of rounds"));
@@ -224,7 +234,7 @@ fn case_33_no_wake_up_is_lost_between_a_sleeping_device_and_its_host() {
         let params = CopyListParams { header: CopyListParams::HEADER, list: list.addr(), count: 1, batch: 0 };
         for round in 0..rounds {
             rig.stream.launch_and_drain(&kernel, &params).unwrap();
-            rig.stream.synchronize_for(Duration::from_secs(30)).unwrap_or_else(|error| panic!("{cpu:?}: {error}"));
+            rig.stream.synchronize_for(LIMIT).unwrap_or_else(|error| panic!("{cpu:?}: {error}"));
             if round % 8 == 0 {
                 // Long enough for scheduler and image to fall asleep.
                 std::thread::sleep(Duration::from_micros(300));
@@ -257,8 +267,9 @@ kernel! {
     }
 }
 
+/// Case 36.
 #[test]
-fn case_36_batch_that_is_never_ended_publishes_nothing_and_fails_the_launch() {
+fn batch_that_is_never_ended_publishes_nothing_and_fails_the_launch() {
     let rig = Rig::new(Cpu::Native);
     let (src, dst) = (rig.buffer(&[1; 8]), rig.buffer(&[0; 8]));
     let copy = ListedCopy { thread: rig.thread(8).0, dst: dst.addr(), src: src.addr(), len: 8 };
@@ -279,8 +290,9 @@ fn case_36_batch_that_is_never_ended_publishes_nothing_and_fails_the_launch() {
     assert_eq!(rig.read(&dst), [0, 0, 0, 0, 1, 0, 1, 0]);
 }
 
+/// Case 53.
 #[test]
-fn case_53_two_communicators_at_once_keep_their_counts() {
+fn two_communicators_at_once_keep_their_counts() {
     let rig = Rig::new(Cpu::Native);
     std::thread::scope(|scope| {
         for which in 0..2 {

@@ -1,16 +1,14 @@
 //! Copies from the host API through kernel, entry point, descriptor, ring, doorbell and simulated device, on both CPUs.
 
-mod rig;
-
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hcomm_aicpu::copy::MAX_CHUNK;
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::ListedCopy;
+use hcomm_testkit::{CPUS, Rig, at, calls, pattern, wait_until};
 use host_stub::sim::trace::What;
 use host_stub::{Cpu, DeviceOptions, Fault, FaultPlan, FaultRule, Stream};
-use rig::{CPUS, Rig, at, calls, pattern};
 
 const GUARD: usize = 64;
 const LENS: [usize; 14] = [0, 1, 2, 3, 7, 31, 63, 64, 65, 255, 256, 4095, 4097, (1 << 20) + 1];
@@ -137,8 +135,9 @@ fn source_and_destination_may_be_the_same() {
     assert!(rig.read(&buffer) == bytes);
 }
 
+/// Case 46.
 #[test]
-fn case_46_null_arguments_answer_2_also_for_no_bytes_and_queue_nothing() {
+fn null_arguments_answer_2_also_for_no_bytes_and_queue_nothing() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let thread = rig.thread(8);
@@ -165,8 +164,9 @@ fn case_46_null_arguments_answer_2_also_for_no_bytes_and_queue_nothing() {
     }
 }
 
+/// Case 43.
 #[test]
-fn case_43_call_that_has_returned_has_not_copied_yet() {
+fn call_that_has_returned_has_not_copied_yet() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let [first, second] = rig.threads(2, 1, 8)[..] else { unreachable!() };
@@ -174,11 +174,7 @@ fn case_43_call_that_has_returned_has_not_copied_yet() {
         // The copy stands behind a wait, which a second launch ends.
         let list = [calls::wait(first, 0, 60), calls::copy(first, dst.addr(), src.addr(), 64)];
         let launched = rig.launch_calls_and_drain(&rig.stream, &list);
-        let since = Instant::now();
-        while rig.codes(&launched) != [0, 0] {
-            assert!(since.elapsed() < Duration::from_secs(30), "{cpu:?}: {:?}", rig.codes(&launched));
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        assert!(wait_until(|| rig.codes(&launched) == [0, 0]), "{cpu:?}: {:?}", rig.codes(&launched));
         assert_eq!(rig.read(&dst), [0; 64], "{cpu:?}: every call has answered, and nothing has been copied");
         let other = Stream::new(&rig.device);
         let _released = rig.launch_calls_and_drain(&other, &[calls::record(second, first, 0)]);
@@ -188,8 +184,9 @@ fn case_43_call_that_has_returned_has_not_copied_yet() {
     }
 }
 
+/// Case 43.
 #[test]
-fn case_43_delay_of_the_device_lies_between_return_and_copy() {
+fn delay_of_the_device_lies_between_return_and_copy() {
     let delay = Duration::from_millis(10);
     for seed in 0..5 {
         let faults = FaultPlan::one(FaultRule::new(Fault::SlowQueue(delay)));

@@ -1,7 +1,5 @@
 //! Log of the image, and its refused calls, when they are more than the rings take: nothing waits, and each is accounted for.
 
-mod rig;
-
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,10 +7,10 @@ use std::time::Duration;
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::{FLOOD, MisbehaveParams, Misbehaviour};
+use hcomm_testkit::Rig;
+use hcomm_testkit::calls::copy;
 use host_stub::{Cpu, Stream};
 use log::{LevelFilter, Log, Metadata, Record};
-use rig::Rig;
-use rig::calls::copy;
 
 /// Lines that begin as `BEGINS` says, and those that the device says there were and are not shown.
 static SHOWN: AtomicU64 = AtomicU64::new(0);
@@ -55,8 +53,9 @@ fn count(begins: &'static str, run: impl FnOnce()) -> (u64, u64) {
     (SHOWN.load(Ordering::Relaxed), MISSED.load(Ordering::Relaxed))
 }
 
+/// Case 67.
 #[test]
-fn case_67_full_log_ring_drops_whole_frames_and_counts_them() {
+fn full_log_ring_drops_whole_frames_and_counts_them() {
     let rig = Rig::new(Cpu::Qemu);
     let stream = Stream::new(&rig.device);
     let kernel = rig.device.load_kernel("misbehave").unwrap();
@@ -71,8 +70,9 @@ fn case_67_full_log_ring_drops_whole_frames_and_counts_them() {
     assert!(shown > 100 && missed > 0, "{shown} lines, {missed} dropped");
 }
 
+/// Case 67.
 #[test]
-fn case_67_refused_calls_are_all_shown_or_counted() {
+fn refused_calls_are_all_shown_or_counted() {
     let rig = Rig::new(Cpu::Qemu);
     let buffer = rig.buffer(&[0; 8]);
     let calls = 3000;

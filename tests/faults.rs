@@ -1,8 +1,6 @@
 //! Faults of the device and of kernels, from the host's side: each is reported with its number and its place, the first one
 //! is kept, and a fresh or restarted device works.
 
-mod rig;
-
 use std::ffi::c_void;
 use std::ptr::{without_provenance, without_provenance_mut};
 use std::sync::Mutex;
@@ -11,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use hcomm_aicpu::abi::{HcommLocalCopyOnThread, HcommThreadResAcquireTimeOut};
 use hcomm_kernel::ListedCopy;
+use hcomm_testkit::{CPUS, Rig, at, pattern, wait_until};
 use host_stub::{Cpu, DeviceError, DeviceOptions, Error, Fault, FaultPlan, FaultRule, Kernel, KernelFault};
-use rig::{CPUS, Rig, at, pattern};
 
 fn rig(cpu: Cpu, spec: &str) -> Rig {
     with(cpu, &[spec], |_| {})
@@ -95,8 +93,9 @@ fn dead_queue_ends_with_an_error_that_names_it() {
     }
 }
 
+/// Case 22.
 #[test]
-fn case_22_dead_queue_fills_and_the_call_ends_within_its_limit() {
+fn dead_queue_fills_and_the_call_ends_within_its_limit() {
     // Its own limit is that of the whole device: the queue of 4 has room for 3.
     for cpu in CPUS {
         let rig = with(cpu, &["dead-queue"], |options| options.task_timeout = Duration::from_millis(300));
@@ -109,8 +108,9 @@ fn case_22_dead_queue_fills_and_the_call_ends_within_its_limit() {
     }
 }
 
+/// Case 34.
 #[test]
-fn case_34_refused_doorbell_answers_16_and_the_next_call_works() {
+fn refused_doorbell_answers_16_and_the_next_call_works() {
     // A call sees the refusal itself: the third doorbell, and nothing else.
     let rig_native = rig(Cpu::Native, "doorbell:n=3");
     let thread = rig_native.thread(8);
@@ -142,8 +142,9 @@ fn later_doorbell_is_refused_by_the_status_word_too() {
     assert_eq!(rig.read(&dst), [1, 0]);
 }
 
+/// Case 11.
 #[test]
-fn case_11_partial_overlap_is_reported_and_equal_ranges_are_not() {
+fn partial_overlap_is_reported_and_equal_ranges_are_not() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let thread = rig.thread(8);
@@ -160,8 +161,9 @@ fn case_11_partial_overlap_is_reported_and_equal_ranges_are_not() {
     }
 }
 
+/// Case 11.
 #[test]
-fn case_11_overlap_as_a_warning_is_counted() {
+fn overlap_as_a_warning_is_counted() {
     for cpu in CPUS {
         let rig = with(cpu, &[], |options| options.overlap_is_warning = true);
         let thread = rig.thread(8);
@@ -172,8 +174,9 @@ fn case_11_overlap_as_a_warning_is_counted() {
     }
 }
 
+/// Case 12.
 #[test]
-fn case_12_copy_past_the_mapped_pages_fails_at_synchronize() {
+fn copy_past_the_mapped_pages_fails_at_synchronize() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let thread = rig.thread(8);
@@ -190,8 +193,9 @@ fn case_12_copy_past_the_mapped_pages_fails_at_synchronize() {
     }
 }
 
+/// Case 13.
 #[test]
-fn case_13_host_memory_is_not_in_the_device() {
+fn host_memory_is_not_in_the_device() {
     let host = [9u8; 64];
     let host_addr = hcomm_aicpu::spec::DeviceAddr((&raw const host).addr() as u64);
     for cpu in CPUS {
@@ -255,8 +259,9 @@ fn ranges_that_are_nobodys_name_why() {
     }
 }
 
+/// Case 62.
 #[test]
-fn case_62_first_error_is_kept_and_a_fresh_device_works() {
+fn first_error_is_kept_and_a_fresh_device_works() {
     for (cpu, spec) in [(Cpu::Native, "panic"), (Cpu::Qemu, "data-abort"), (Cpu::Native, "sdma-error")] {
         let rig = rig(cpu, spec);
         let thread = rig.thread(8);
@@ -430,8 +435,9 @@ extern "C-unwind" fn fills_the_ring(_args: *const c_void) -> u32 {
     last as u32
 }
 
+/// Case 22.
 #[test]
-fn case_22_call_on_the_full_ring_of_a_dead_queue_answers_9_within_the_callers_limit() {
+fn call_on_the_full_ring_of_a_dead_queue_answers_9_within_the_callers_limit() {
     let rig = rig(Cpu::Native, "dead-queue");
     let thread = rig.thread(4);
     let (src, dst) = (rig.buffer(&[1]), rig.buffer(&[0]));
@@ -440,10 +446,7 @@ fn case_22_call_on_the_full_ring_of_a_dead_queue_answers_9_within_the_callers_li
     }
     let started = Instant::now();
     rig.stream.launch_bytes(&Kernel::native("fills_the_ring", fills_the_ring), &[]).unwrap();
-    while CODES.lock().unwrap().is_empty() {
-        assert!(started.elapsed() < Duration::from_secs(20), "the call does not end");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    assert!(wait_until(|| !CODES.lock().unwrap().is_empty()), "the call does not end");
     assert!(started.elapsed() >= Duration::from_secs(1));
     assert_eq!(*CODES.lock().unwrap(), [0, 0, 0, 9]);
     // Gives up the three that are queued.

@@ -1,14 +1,12 @@
 //! Random graphs of copies, reduces, records and waits over several threads: whatever the device makes of the order that is
 //! left open, properly synchronised work gives what a plain loop over it gives.
 
-mod rig;
-
 use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 use hcomm_kernel::Call;
+use hcomm_testkit::calls::{call, copy, record, reduce, wait};
+use hcomm_testkit::{Rig, pattern};
 use host_stub::{Cpu, DeviceOptions};
 use proptest::prelude::*;
-use rig::calls::{call, copy, record, reduce, wait};
-use rig::{Rig, pattern};
 
 /// Places of memory that tasks work on, and their bytes.
 const PLACES: usize = 6;

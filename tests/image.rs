@@ -82,8 +82,9 @@ fn stores_of_a_descriptor_are_told_from_others() {
     }
 }
 
+/// Case 64.
 #[test]
-fn case_64_descriptor_is_eight_aligned_stores_of_64_bits_in_order() {
+fn descriptor_is_eight_aligned_stores_of_64_bits_in_order() {
     with_image(|elf| {
         let code = code(elf, "HcommLocalCopyOnThread");
         let slots = slot_stores(&code);
@@ -94,8 +95,9 @@ fn case_64_descriptor_is_eight_aligned_stores_of_64_bits_in_order() {
     });
 }
 
+/// Case 31.
 #[test]
-fn case_31_barrier_lies_between_the_descriptor_and_the_doorbell() {
+fn barrier_lies_between_the_descriptor_and_the_doorbell() {
     with_image(|elf| {
         let code = code(elf, "HcommLocalCopyOnThread");
         let slots = slot_stores(&code);
@@ -156,8 +158,9 @@ fn branches_are_told_from_other_instructions() {
     }
 }
 
+/// Case 65.
 #[test]
-fn case_65_memcpy_and_its_kin_are_there_once_and_call_nothing() {
+fn memcpy_and_its_kin_are_there_once_and_call_nothing() {
     with_image(|elf| {
         let text = elf.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text);
         let defined: Vec<_> = text.filter_map(|symbol| symbol.name().ok()).collect();
@@ -171,8 +174,9 @@ fn case_65_memcpy_and_its_kin_are_there_once_and_call_nothing() {
     });
 }
 
+/// Case 66.
 #[test]
-fn case_66_image_exports_only_promised_names_and_cannot_unwind() {
+fn image_exports_only_promised_names_and_cannot_unwind() {
     let promised = include_str!("../docs/abi.txt");
     with_image(|elf| {
         let names: Vec<_> = elf.symbols().filter_map(|symbol| symbol.name().ok()).collect();

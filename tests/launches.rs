@@ -1,19 +1,18 @@
 //! Launches: their parameters, their number, their proof that they ran, and devices with different images.
 
-mod rig;
-
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_kernel::{Control, CopyListParams, LocalCopyParams};
+use hcomm_testkit::{CPUS, Rig, at, pattern};
 use host_stub::loader::find;
 use host_stub::{Cpu, Device, DeviceOptions, Fault, FaultPlan, FaultRule, Kernel};
-use rig::{CPUS, Rig, at, pattern};
 
+/// Case 56.
 #[test]
-fn case_56_each_launch_owns_its_parameters() {
+fn each_launch_owns_its_parameters() {
     for cpu in CPUS {
         let slow = FaultPlan::one(FaultRule::new(Fault::SlowQueue(Duration::from_millis(20))));
         let rig = Rig::with_options(DeviceOptions { cpu, faults: slow, ..DeviceOptions::default() });
@@ -49,8 +48,9 @@ extern "C-unwind" fn empty(_args: *const std::ffi::c_void) -> u32 {
     0
 }
 
+/// Case 59.
 #[test]
-fn case_59_empty_kernel_proves_that_it_ran_and_a_missing_one_is_no_kernel_that_failed() {
+fn empty_kernel_proves_that_it_ran_and_a_missing_one_is_no_kernel_that_failed() {
     let rig = Rig::new(Cpu::Native);
     rig.stream.launch_bytes(&Kernel::native("empty", empty), &[]).unwrap();
     rig.stream.synchronize().unwrap();
@@ -78,8 +78,9 @@ fn device(path: &Path) -> Device {
     Device::open(DeviceOptions { cpu: Cpu::Qemu, image: Some(path.into()), ..DeviceOptions::default() }).unwrap()
 }
 
+/// Case 61.
 #[test]
-fn case_61_two_devices_run_different_builds_of_one_name() {
+fn two_devices_run_different_builds_of_one_name() {
     let folder = std::env::temp_dir().join(format!("hcomm-builds-{}", std::process::id()));
     let mut image = std::fs::read(find().unwrap()).unwrap();
     let (first, second) = (folder.join("1/hcomm-image"), folder.join("2/hcomm-image"));
@@ -126,8 +127,9 @@ fn resident() -> u64 {
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
+/// Case 61.
 #[test]
-fn case_61_ten_thousand_launches_leave_memory_flat() {
+fn ten_thousand_launches_leave_memory_flat() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let thread = rig.thread(8);
@@ -149,12 +151,16 @@ fn case_61_ten_thousand_launches_leave_memory_flat() {
             }
         };
         run(100);
-        let (next_addr, before) = (rig.device.malloc(64).unwrap().addr(), resident());
-        run(10_000);
+        let next_addr = rig.device.malloc(64).unwrap().addr();
+        // A leak grows each time; what other tests of this process take, they take once.
+        let grown = [(); 5].map(|()| {
+            let before = resident();
+            run(2000);
+            resident().saturating_sub(before)
+        });
         assert_eq!(rig.device.malloc(64).unwrap().addr(), next_addr, "device memory leaks");
-        let grown = resident().saturating_sub(before);
-        // Other tests of this process run beside this one; 10,000 launches that leak a page each would take 40 MB.
-        assert!(grown < 32 << 20, "{grown} bytes more");
+        // A leak of a page in each launch would take 8 MB.
+        assert!(grown.into_iter().any(|bytes| bytes < 4 << 20), "{grown:?} bytes more in 5 times 2000 launches");
         assert_eq!(rig.device.statistics().tasks, 10_100);
     }
 }

@@ -1,14 +1,12 @@
 //! Images that can't be used: each has its own error, none a panic.
 
-mod rig;
-
 use std::path::PathBuf;
 
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
 use hcomm_kernel::{LocalCopyParams, MisbehaveParams, Misbehaviour};
+use hcomm_testkit::{CPUS, Rig};
 use host_stub::loader::{Image, find};
 use host_stub::{Cpu, Device, DeviceOptions, Error};
-use rig::{CPUS, Rig};
 use zerocopy::IntoBytes;
 
 fn image() -> Vec<u8> {
@@ -71,8 +69,9 @@ fn image_with_one_wrong_byte_in_a_header_does_not_panic() {
     }
 }
 
+/// Case 60.
 #[test]
-fn case_60_each_wrong_file_and_name_has_its_own_error() {
+fn each_wrong_file_and_name_has_its_own_error() {
     let missing = TempFile(std::env::temp_dir().join("hcomm-no-such-image"));
     let error = missing.open_error();
     assert!(error.contains("hcomm-no-such-image: No such file"), "{error}");
@@ -96,8 +95,9 @@ fn case_60_each_wrong_file_and_name_has_its_own_error() {
     }
 }
 
+/// Case 63.
 #[test]
-fn case_63_wrong_machine_class_or_abi_is_refused_with_both_names() {
+fn wrong_machine_class_or_abi_is_refused_with_both_names() {
     let program = TempFile::new("program", &std::fs::read("/proc/self/exe").unwrap());
     let error = program.open_error();
     assert!(
@@ -129,8 +129,9 @@ fn params() -> LocalCopyParams {
     }
 }
 
+/// Case 55.
 #[test]
-fn case_55_parameters_of_the_wrong_size_or_version_are_refused_by_host_and_kernel() {
+fn parameters_of_the_wrong_size_or_version_are_refused_by_host_and_kernel() {
     let good = LocalCopyParams::HEADER;
     let heads = [
         (ParamsHeader { version: 1, ..good }, "kernel parameters have version 1, not 2"),

@@ -4,8 +4,6 @@
 //! share, on a device with or without a fault. What the device did is read from its trace and its memory. `HCOMM_MODEL_CASES` sets how many sequences run,
 //! `HCOMM_MODEL_SEED` which.
 
-mod rig;
-
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -15,12 +13,12 @@ use hcomm_aicpu::abi::{HcommBatchModeEnd, HcommBatchModeStart, HcommLocalCopyOnT
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
 use hcomm_kernel::kernel;
+use hcomm_testkit::{Rig, pattern};
 use host_stub::sim::fault::{Fault, FaultPlan, FaultRule};
 use host_stub::sim::trace::{Trace, What};
 use host_stub::{DeviceBuffer, DeviceOptions, Stream};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseResult, TestError, TestRunner};
-use rig::{Rig, pattern};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Bytes of the source that all share and nobody writes, and of the region that one kernel has for each thread.

@@ -1,20 +1,19 @@
 //! Notifies between threads, through the host API on both CPUs: rows of section C of the case log. The number in a name is the
 //! row's.
 
-mod rig;
-
 use std::time::{Duration, Instant};
 
 use hcomm_aicpu::spec::stars950::{NotifyWait, Sdma};
 use hcomm_aicpu::spec::{DeviceAddr, Sqe};
 use hcomm_kernel::Call;
+use hcomm_testkit::calls::{call, copy, record, wait};
+use hcomm_testkit::{CPUS, LIMIT, Rig, pattern};
 use host_stub::{Cpu, DeviceOptions};
-use rig::calls::{call, copy, record, wait};
-use rig::{CPUS, Rig, pattern};
 use zerocopy::IntoBytes;
 
+/// Case 7.
 #[test]
-fn case_7_step_without_bytes_still_signals() {
+fn step_without_bytes_still_signals() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let [first, second] = rig.threads(2, 1, 8)[..] else { unreachable!() };
@@ -32,15 +31,16 @@ fn case_7_step_without_bytes_still_signals() {
     }
 }
 
+/// Case 37.
 #[test]
-fn case_37_wait_without_record_is_reported_at_once() {
+fn wait_without_record_is_reported_at_once() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let thread = rig.threads(1, 1, 8)[0];
         let info = rig.comm.thread_info(thread).unwrap();
         let started = Instant::now();
         let error = rig.good_calls(&[wait(thread, 0, 1836)]).unwrap_err().to_string();
-        assert!(started.elapsed() < Duration::from_secs(1), "{cpu:?}: {:?}", started.elapsed());
+        assert!(started.elapsed() < LIMIT, "{cpu:?}: {:?}", started.elapsed());
         let (stream, sq, id) = (info.stream_id, info.sq_id, rig.comm.notify_id(thread, 0).unwrap());
         let notify = format!("notify {id} (index 0 of the thread of stream {stream})");
         let start = format!("device error 507048: deadlock: stream {stream}, sq {sq}, task 0x");
@@ -49,8 +49,9 @@ fn case_37_wait_without_record_is_reported_at_once() {
     }
 }
 
+/// Case 37.
 #[test]
-fn case_37_wait_without_record_comes_to_its_limit() {
+fn wait_without_record_comes_to_its_limit() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let thread = rig.threads(1, 2, 8)[0];
@@ -72,7 +73,7 @@ fn threads_that_wait_for_each_other_are_reported_with_the_cycle() {
         let list = [wait(first, 0, 0), record(first, second, 0), wait(second, 0, 0), record(second, first, 0)];
         let started = Instant::now();
         let error = rig.good_calls(&list).unwrap_err().to_string();
-        assert!(started.elapsed() < Duration::from_secs(1), "{cpu:?}: {:?}", started.elapsed());
+        assert!(started.elapsed() < LIMIT, "{cpu:?}: {:?}", started.elapsed());
         let streams = [first, second].map(|thread| rig.comm.thread_info(thread).unwrap().stream_id);
         let behind = ", which is to be recorded behind the wait of stream";
         assert!(error.contains("507048: deadlock: "), "{cpu:?}: {error}");
@@ -81,8 +82,9 @@ fn threads_that_wait_for_each_other_are_reported_with_the_cycle() {
     }
 }
 
+/// Case 38.
 #[test]
-fn case_38_record_too_many_is_reported_and_releases_nobody_later() {
+fn record_too_many_is_reported_and_releases_nobody_later() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let [first, second] = rig.threads(2, 1, 8)[..] else { unreachable!() };
@@ -109,15 +111,17 @@ fn record_that_is_left_is_a_warning_if_the_device_is_not_strict() {
     }
 }
 
+/// Case 40.
 #[test]
-fn case_40_wait_has_the_credit_never_and_a_copy_the_ordinary_one() {
+fn wait_has_the_credit_never_and_a_copy_the_ordinary_one() {
     let credit = |sqe: Sqe| sqe.as_bytes()[14];
     assert_eq!(credit(NotifyWait::new(1, 1).build(0)), 255);
     assert_eq!(credit(Sdma::new(DeviceAddr(64), DeviceAddr(128), 1).build(0)), 254);
 }
 
+/// Case 41.
 #[test]
-fn case_41_index_beyond_the_last_notify_is_refused() {
+fn index_beyond_the_last_notify_is_refused() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let [first, second] = rig.threads(2, 2, 16)[..] else { unreachable!() };
@@ -129,8 +133,9 @@ fn case_41_index_beyond_the_last_notify_is_refused() {
     }
 }
 
+/// Case 42.
 #[test]
-fn case_42_notify_orders_two_writers_of_one_range() {
+fn notify_orders_two_writers_of_one_range() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let [first, second] = rig.threads(2, 1, 8)[..] else { unreachable!() };
@@ -148,8 +153,9 @@ fn case_42_notify_orders_two_writers_of_one_range() {
     }
 }
 
+/// Case 44.
 #[test]
-fn case_44_what_a_kernel_has_stored_is_what_its_copy_reads() {
+fn what_a_kernel_has_stored_is_what_its_copy_reads() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let thread = rig.threads(1, 0, 8)[0];
@@ -197,8 +203,9 @@ fn waits_block_their_own_queue_alone() {
     }
 }
 
+/// Case 52.
 #[test]
-fn case_52_notifies_of_a_communicator_run_out_as_a_whole() {
+fn notifies_of_a_communicator_run_out_as_a_whole() {
     let rig = Rig::new(Cpu::Native);
     let acquire =
         |count, notifies| rig.comm.acquire_threads(hcomm_aicpu::spec::thread::Engine::AICPU_TS, count, notifies);

@@ -1,12 +1,10 @@
 //! Products: those that the document supports copy in kernels, with the descriptors of their SoC, on both CPUs.
 
-mod rig;
-
 use hcomm_aicpu::spec::thread::Engine;
 use hcomm_kernel::ListedCopy;
+use hcomm_testkit::{CPUS, Rig, at, pattern};
 use host_stub::product::{Acquire, PRODUCTS, Product, Side};
 use host_stub::{Comm, Device, DeviceOptions};
-use rig::{CPUS, Rig, at, pattern};
 
 fn supported() -> impl Iterator<Item = &'static Product> {
     PRODUCTS.iter().filter(|product| product.soc.is_some())
@@ -63,7 +61,7 @@ fn unsupported_products_refuse_every_thread_before_anything_is_allocated() {
 
 #[test]
 fn table_of_the_readme_is_what_the_code_answers() {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let text = std::fs::read_to_string(hcomm_testkit::root().join("README.md")).unwrap();
     let shown: Vec<&str> = text.lines().filter(|line| line.starts_with("| Atlas ")).collect();
     let yes = |answer: bool| if answer { "yes" } else { "no" };
     let row = |product: &Product| {

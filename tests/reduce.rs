@@ -1,13 +1,11 @@
 //! Reduce through the host API on both CPUs, by itself and as kernel `local_reduce`.
 
-mod rig;
-
 use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_kernel::{LOCAL_REDUCE_NOTIFIES, LOCAL_REDUCE_THREADS, LocalReduceParams};
+use hcomm_testkit::calls::{copy, reduce};
+use hcomm_testkit::{CPUS, Rig, pattern};
 use host_stub::ControlPair;
-use rig::calls::{copy, reduce};
-use rig::{CPUS, Rig, pattern};
 
 fn bytes_of(values: &[i32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
@@ -71,8 +69,9 @@ fn every_type_is_computed() {
     }
 }
 
+/// Case 10.
 #[test]
-fn case_10_misaligned_elements_are_refused_and_a_copy_is_not() {
+fn misaligned_elements_are_refused_and_a_copy_is_not() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let thread = rig.threads(1, 0, 16)[0];

@@ -1,15 +1,13 @@
 //! Two cores queue copies through one thread handle at the same time: descriptors are intact, none is lost, each runs once, and
 //! those of one core in its order. `HCOMM_STRESS_SEEDS` sets how many seeds run.
 
-mod rig;
-
 use std::collections::HashSet;
 
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_kernel::{CopyListParams, ListedCopy};
+use hcomm_testkit::{Rig, at, pattern};
 use host_stub::sim::trace::What;
 use host_stub::{Cpu, DeviceOptions, Stream};
-use rig::{Rig, at, pattern};
 use zerocopy::IntoBytes;
 
 /// Two kernels of one device, `count` copies each, on a ring of `depth` entries; those of kernel *n* in a batch if `batch[n]`.

@@ -1,14 +1,10 @@
 //! Queues that are suspended, resumed and taken away while there is work on them, on both CPUs.
 
-mod rig;
-
-use std::time::Duration;
-
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::{CopyListParams, ListedCopy};
+use hcomm_testkit::{CPUS, Rig, at, pattern, wait_until};
 use host_stub::{Cpu, DeviceBuffer, DeviceOptions, Error, Fault, FaultPlan, FaultRule};
-use rig::{CPUS, Rig, at, pattern};
 use zerocopy::IntoBytes;
 
 fn rig(cpu: Cpu, rule: FaultRule) -> Rig {
@@ -32,21 +28,17 @@ fn launch(rig: &Rig, list: &[ListedCopy]) -> DeviceBuffer {
 
 /// Waits until the queue of `thread` has been rung `count` times.
 fn wait_rung(rig: &Rig, thread: ThreadHandle, count: u64) {
-    for _ in 0..5000 {
-        if rig.comm.thread_statistics(thread).unwrap().doorbells >= count {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    panic!("not rung {count} times: {:?}", rig.comm.thread_statistics(thread));
+    let is_rung = || rig.comm.thread_statistics(thread).unwrap().doorbells >= count;
+    assert!(wait_until(is_rung), "not rung {count} times: {:?}", rig.comm.thread_statistics(thread));
 }
 
 fn message(result: Result<(), Error>) -> String {
     result.unwrap_err().to_string()
 }
 
+/// Case 24.
 #[test]
-fn case_24_suspension_ends_the_wait_for_a_full_ring_and_the_next_use_starts_clean() {
+fn suspension_ends_the_wait_for_a_full_ring_and_the_next_use_starts_clean() {
     for cpu in CPUS {
         let rig = rig(cpu, FaultRule::new(Fault::DeadQueue));
         let thread = rig.thread(4);
@@ -66,8 +58,9 @@ fn case_24_suspension_ends_the_wait_for_a_full_ring_and_the_next_use_starts_clea
     }
 }
 
+/// Case 24.
 #[test]
-fn case_24_launch_that_lost_its_tasks_is_no_success() {
+fn launch_that_lost_its_tasks_is_no_success() {
     for cpu in CPUS {
         let rig = rig(cpu, FaultRule::new(Fault::DeadQueue).n(1));
         let thread = rig.thread(8);
@@ -87,8 +80,9 @@ fn case_24_launch_that_lost_its_tasks_is_no_success() {
     }
 }
 
+/// Case 25.
 #[test]
-fn case_25_after_resume_the_first_task_goes_to_slot_0() {
+fn after_resume_the_first_task_goes_to_slot_0() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         let thread = rig.thread(8);
@@ -122,8 +116,9 @@ fn suspension_of_one_communicator_leaves_the_other_alone() {
     }
 }
 
+/// Case 54.
 #[test]
-fn case_54_communicator_that_is_dropped_with_a_copy_pending_cancels_it() {
+fn communicator_that_is_dropped_with_a_copy_pending_cancels_it() {
     for cpu in CPUS {
         let mut rig = rig(cpu, FaultRule::new(Fault::DeadQueue));
         let thread = rig.thread(8);
@@ -140,8 +135,9 @@ fn case_54_communicator_that_is_dropped_with_a_copy_pending_cancels_it() {
     }
 }
 
+/// Case 54.
 #[test]
-fn case_54_communicator_that_is_dropped_at_once_is_gone() {
+fn communicator_that_is_dropped_at_once_is_gone() {
     for cpu in CPUS {
         let rig = Rig::new(cpu);
         for _ in 0..3 {

@@ -13,7 +13,9 @@ use crate::row::Row;
 
 /// Both ranges of the largest copy, and room for the rest. None of it is touched.
 const HBM: u64 = 34 << 30;
-/// Half a ring: it is never full.
+/// Depth of the rings: what a device executes between two reads of the head changes how often a call reads it, so that only
+/// counts of a ring that does not wrap are the same on a busy machine. The one that wraps is the count over a million copies.
+const DEPTH: u32 = 65_536;
 const CALLS: u64 = 1000;
 const BATCH: u64 = 100;
 /// Most bytes of one descriptor: 4 GiB - 2 MiB.
@@ -45,7 +47,7 @@ impl Counter {
         let options = DeviceOptions { icount: true, hbm_size: HBM, strict: false, ..DeviceOptions::default() };
         let device = Device::open(options)?;
         let comm = Comm::new(&device)?;
-        let threads = comm.acquire_threads_with(&ThreadConfig::new(64).notifies(1))?;
+        let threads = comm.acquire_threads_with(&ThreadConfig::new(64).notifies(1).depth(DEPTH))?;
         let stream = Stream::new(&device);
         let (dst, src) = (device.allocate(16 << 30)?, device.allocate(16 << 30)?);
         Ok(Self { device, _comm: comm, stream, threads, dst, src })
@@ -152,6 +154,7 @@ pub fn measure() -> Result<Vec<Row>, Error> {
     }
     add("flat_threads_batch", growth(&by_threads));
 
+    let counter = Counter::open()?;
     let mut by_len = Vec::new();
     for len in [256, 64 << 10, 16 << 20, 1 << 30, CHUNK] {
         by_len.push(counter.difference(BenchOp::COPY, len, 20)?);

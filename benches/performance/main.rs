@@ -15,7 +15,6 @@ mod throughput;
 
 use std::error::Error;
 use std::fs;
-use std::path::Path;
 
 fn main() -> Result<(), Box<dyn Error>> {
     if host_counts::run_watched()? {
@@ -35,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(path) = std::env::var_os("BENCH_JSON") {
         fs::write(path, serde_json::to_string_pretty(&json)? + "\n")?;
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = hcomm_testkit::root();
     fs::write(root.join("docs/performance.svg"), chart::svg(&json))?;
     let machine = table::machine();
     table::insert(&root.join("docs/performance.md"), &format!("{}\n{machine}", table::text(&lines)))?;

@@ -1,7 +1,5 @@
 //! Measured values, and what docs/performance.toml asks of them.
 
-use std::path::Path;
-
 use serde::Deserialize;
 
 /// One measured value.
@@ -66,7 +64,7 @@ struct Targets {
 
 /// The rows of docs/performance.toml.
 pub fn targets() -> Vec<Target> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/performance.toml");
+    let path = hcomm_testkit::root().join("docs/performance.toml");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     toml::from_str::<Targets>(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display())).row
 }

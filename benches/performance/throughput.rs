@@ -74,8 +74,7 @@ impl Bench {
 
 /// Where criterion keeps what it has measured.
 fn home() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    target.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target")).join("criterion")
+    hcomm_testkit::target_dir().join("criterion")
 }
 
 /// Median time of one iteration of a benchmark of this run, in seconds.

@@ -182,8 +182,9 @@ mod tests {
         engines.map(|engine| product.engine_for(function, Engine(engine)).err().map_or(0, |refusal| refusal.code()))
     }
 
+    /// Case 51.
     #[test]
-    fn case_51_each_engine_has_one_answer_from_each_function_on_each_product() {
+    fn each_engine_has_one_answer_from_each_function_on_each_product() {
         for product in &PRODUCTS {
             let is_supported = product.soc.is_some();
             let threads = if is_supported { [1, 0, 0, 0, 0, 1, 1, 1, 1] } else { [5; 9] };

@@ -296,8 +296,9 @@ pub fn distance(from: u32, to: u32, depth: u32) -> u32 {
 mod tests {
     use super::*;
 
+    /// Case 26.
     #[test]
-    fn case_26_count_of_doorbells_wraps() {
+    fn count_of_doorbells_wraps() {
         let mut queue = HwQueue::new(QueueConfig { stream_id: 1, sq_id: 0, base: 0, depth: 8 }, 1);
         queue.count = u32::MAX - 1;
         let ring = |count: u32, tail| Doorbell::default().with_count(count).with_tail(tail);

@@ -526,8 +526,9 @@ fn waiting_rig(timeout_s: u32) -> Rig {
     rig
 }
 
+/// Case 39.
 #[test]
-fn case_39_limit_of_a_wait_is_in_seconds() {
+fn limit_of_a_wait_is_in_seconds() {
     let mut rig = waiting_rig(1);
     rig.now = Duration::from_millis(999);
     assert_eq!(rig.settle(), Progress::Waiting(Duration::from_millis(1)));
@@ -539,8 +540,9 @@ fn case_39_limit_of_a_wait_is_in_seconds() {
     assert_eq!(rig.registers().head(), 0);
 }
 
+/// Case 39.
 #[test]
-fn case_39_limit_0_is_for_ever() {
+fn limit_0_is_for_ever() {
     let mut rig = waiting_rig(0);
     rig.now = Duration::from_secs(u64::MAX / 2);
     assert_eq!(rig.settle(), Progress::Idle);
@@ -553,8 +555,9 @@ fn case_39_limit_0_is_for_ever() {
     assert_eq!(rig.registers().head(), 2);
 }
 
+/// Case 39.
 #[test]
-fn case_39_longest_limit_does_not_wrap() {
+fn longest_limit_does_not_wrap() {
     let mut rig = waiting_rig(u32::MAX);
     rig.now = Duration::from_secs(u64::from(u32::MAX)) - Duration::from_nanos(1);
     assert_eq!(rig.settle(), Progress::Waiting(Duration::from_nanos(1)));

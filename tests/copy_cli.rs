@@ -1,10 +1,9 @@
 //! Command line of `run` and `copy`, on both CPUs. Needs QEMU and the image (`make image`).
 
-mod common;
-
 use std::path::PathBuf;
 
-use common::{host_stub, json, stdout};
+use hcomm_testkit::cli::{host_stub, json, stdout};
+use hcomm_testkit::pattern;
 
 const CPUS: [&str; 2] = ["native", "qemu"];
 
@@ -28,12 +27,6 @@ impl Drop for Folder {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.0).expect("the folder is ours");
     }
-}
-
-fn random(len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    fastrand::Rng::with_seed(len as u64).fill(&mut bytes);
-    bytes
 }
 
 #[test]
@@ -115,7 +108,7 @@ fn copy_in_chunks_gives_the_same_file() {
     let (input, copy) = (folder.path("in"), folder.path("out"));
     // Empty, below the buffer, all of it, one byte more, several.
     for (cpu, len) in CPUS.iter().flat_map(|cpu| [0, 1, 65536, 65537, 300_000].map(|len| (cpu, len))) {
-        let bytes = random(len);
+        let bytes = pattern(len, 1);
         std::fs::write(&input, &bytes).unwrap();
         let output = host_stub(["copy", &input, &copy, "--cpu", cpu, "--ccl-buffer", "65536", "--json"]);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -149,7 +142,7 @@ fn copy_replaces_a_longer_file() {
     let folder = Folder::new("replace");
     let (input, copy) = (folder.path("in"), folder.path("out"));
     std::fs::write(&input, "short").unwrap();
-    std::fs::write(&copy, random(10_000)).unwrap();
+    std::fs::write(&copy, pattern(10_000, 1)).unwrap();
     assert_eq!(host_stub(["copy", &input, &copy, "--cpu", "native"]).status.code(), Some(0));
     assert_eq!(std::fs::read(&copy).unwrap(), b"short");
 }
@@ -179,9 +172,10 @@ fn copy_refuses_files_that_it_would_spoil_or_cannot_read() {
     assert_eq!(std::fs::read(&input).unwrap(), b"precious");
 }
 
+/// Case 68.
 /// The linker has kept the log strings of the image, and its frames are decoded.
 #[test]
-fn case_68_log_of_the_image_is_shown() {
+fn log_of_the_image_is_shown() {
     let output = host_stub(["run", "--cpu", "qemu", "--verbose"]);
     let log = String::from_utf8_lossy(&output.stderr);
     assert!(log.contains("device: INFO  image ready, hbm 0x12c000000000, 0x400000000 bytes\n"), "{log}");

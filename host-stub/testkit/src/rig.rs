@@ -1,7 +1,4 @@
-//! What black-box tests share: a device on either CPU, memory with guard bytes, lists of copies.
-#![allow(dead_code, reason = "no test program needs all of it")]
-
-pub mod calls;
+//! A device on either CPU, its memory, and lists of copies.
 
 use std::sync::Arc;
 
@@ -12,22 +9,34 @@ use hcomm_kernel::{CopyListParams, ListedCopy};
 use host_stub::{Comm, Cpu, Device, DeviceBuffer, DeviceOptions, Error, LaunchStats, Stream, ThreadConfig};
 use zerocopy::IntoBytes;
 
+use crate::Rng;
+
 /// Both CPUs, for a test that runs on each.
 pub const CPUS: [Cpu; 2] = [Cpu::Native, Cpu::Qemu];
 
 /// An open device with a communicator and a stream.
 pub struct Rig {
+    /// The device.
     pub device: Device,
+    /// A communicator of the device.
     pub comm: Comm,
+    /// A stream of the device.
     pub stream: Stream,
 }
 
 impl Rig {
-    /// A device of 16 GiB.
+    /// A device with the default options on `cpu`.
+    ///
+    /// # Panics
+    /// If it can't be opened.
     pub fn new(cpu: Cpu) -> Self {
         Self::with_options(DeviceOptions { cpu, ..DeviceOptions::default() })
     }
 
+    /// A device with these options.
+    ///
+    /// # Panics
+    /// If it can't be opened.
     pub fn with_options(options: DeviceOptions) -> Self {
         let device = Device::open(options).unwrap();
         let comm = Comm::new(&device).unwrap();
@@ -36,17 +45,27 @@ impl Rig {
     }
 
     /// A thread whose ring has `depth` entries.
+    ///
+    /// # Panics
+    /// If the communicator refuses it.
     pub fn thread(&self, depth: u32) -> ThreadHandle {
         self.comm.acquire_threads_with(&ThreadConfig::new(1).depth(depth)).unwrap()[0]
     }
 
     /// A buffer that holds `bytes`.
+    ///
+    /// # Panics
+    /// If the device has no room.
     pub fn buffer(&self, bytes: &[u8]) -> DeviceBuffer {
         let buffer = self.device.malloc(bytes.len() as u64).unwrap();
         self.device.copy_in(buffer.addr(), bytes).unwrap();
         buffer
     }
 
+    /// Bytes of a buffer.
+    ///
+    /// # Panics
+    /// If they can't be read.
     pub fn read(&self, buffer: &DeviceBuffer) -> Vec<u8> {
         let mut bytes = vec![0; buffer.len() as usize];
         self.device.copy_out(buffer.addr(), &mut bytes).unwrap();
@@ -54,11 +73,23 @@ impl Rig {
     }
 
     /// Launches kernel `copy_list` and waits for it.
+    ///
+    /// # Errors
+    /// Those of the wait.
+    ///
+    /// # Panics
+    /// If it can't be launched.
     pub fn copy_list(&self, list: &[ListedCopy], batch: bool) -> Result<Arc<LaunchStats>, Error> {
         self.copy_list_on(&self.stream, list, batch)
     }
 
     /// As [`copy_list`](Self::copy_list), on another stream.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
     pub fn copy_list_on(&self, stream: &Stream, list: &[ListedCopy], batch: bool) -> Result<Arc<LaunchStats>, Error> {
         let entries = self.buffer(list.as_bytes());
         let header = CopyListParams::HEADER;
@@ -71,7 +102,7 @@ impl Rig {
 }
 
 impl Drop for Rig {
-    /// A failing test tells how to see the same again.
+    /// Prints the seed of a failing test.
     fn drop(&mut self) {
         if let Some(seed) = self.device.options().deterministic.filter(|_| std::thread::panicking()) {
             eprintln!("the device ran with DeviceOptions::deterministic({seed})");
@@ -84,12 +115,9 @@ pub fn at(buffer: &DeviceBuffer, offset: usize) -> DeviceAddr {
     DeviceAddr(buffer.addr().0 + offset as u64)
 }
 
-/// Bytes in which neighbours, and equal places of different seeds, differ.
+/// Random bytes, other ones for each seed.
 pub fn pattern(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let step = |_| {
-        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (state >> 56) as u8
-    };
-    (0..len).map(step).collect()
+    let mut bytes = vec![0; len];
+    Rng::with_seed(seed).fill(&mut bytes);
+    bytes
 }

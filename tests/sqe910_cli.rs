@@ -1,10 +1,8 @@
 //! `sqe encode` and `sqe decode` for Ascend910B and Ascend910_93, against descriptors recorded from the existing stack.
 
-mod common;
-
-use common::{host_stub, json, stdout};
 use hcomm_aicpu::spec::stars910::{Stamp, flip_place_holder, notify_record, notify_wait, write_value_record};
 use hcomm_aicpu::spec::{DeviceAddr, Sqe};
+use hcomm_testkit::cli::{host_stub, json, stdout};
 use zerocopy::IntoBytes;
 
 /// Stream id, task id, dst, src, len, link type, QoS, reduce, descriptor.

@@ -1,8 +1,6 @@
 //! Entry points of the device crate on a platform of plain memory: their codes in order, and what they leave alone. Only the
 //! public interface is used, so that every call takes the way that a kernel's call takes.
 
-mod plain;
-
 use hcomm_aicpu::abi::{
     HcommBatchModeEnd, HcommBatchModeStart, HcommLocalCopyOnThread, HcommLocalReduceOnThread,
     HcommThreadNotifyRecordOnThread, HcommThreadNotifyWaitOnThread, HcommThreadResAcquireTimeOut,
@@ -14,7 +12,7 @@ use hcomm_aicpu::spec::stars950::Sdma;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_aicpu::spec::{DeviceAddr, Sqe};
 use hcomm_aicpu::{Error, QueueFull, Thread};
-use plain::{NOTIFIES, Rig, SQ_ID, STALE};
+use hcomm_testkit_platform::{NOTIFIES, Rig, SQ_ID, STALE};
 
 const DST: u64 = 0x12c0_0002_0000;
 const SRC: u64 = 0x12c0_0001_0000;
@@ -204,8 +202,9 @@ fn full_ring_is_reported_before_a_refused_doorbell_and_after_a_suspension() {
     }
 }
 
+/// Case 34.
 #[test]
-fn case_34_doorbell_that_is_refused_when_it_is_rung_is_not_rung_later() {
+fn doorbell_that_is_refused_when_it_is_rung_is_not_rung_later() {
     for before in [Before::New, Before::Known] {
         for len in [LEN, 2 * MAX_CHUNK + 1] {
             let rig = Rig::new(8);
@@ -315,8 +314,9 @@ fn other_calls_are_refused_without_a_trace_too() {
     }
 }
 
+/// Case 17.
 #[test]
-fn case_17_ring_of_any_depth_takes_depth_minus_one_from_any_head() {
+fn ring_of_any_depth_takes_depth_minus_one_from_any_head() {
     for depth in [2, 5, 8, 100, 128, 2048] {
         for head in 0..depth {
             let rig = Rig::starting_at(depth, head);
@@ -395,8 +395,9 @@ fn limit_0_waits_for_as_long_as_it_takes() {
     });
 }
 
+/// Case 30.
 #[test]
-fn case_30_split_copy_that_fits_the_ring_is_queued_as_a_whole_or_not_at_all() {
+fn split_copy_that_fits_the_ring_is_queued_as_a_whole_or_not_at_all() {
     let len = 2 * MAX_CHUNK + 1;
     let rig = Rig::new(4);
     rig.launch(|| {

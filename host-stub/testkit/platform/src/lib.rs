@@ -1,5 +1,7 @@
 //! A platform of plain memory for tests of the device crate alone: one thread, a ring on the heap, and a device that takes
-//! descriptors at the doorbell and looks closely.
+//! descriptors at the doorbell and checks them. Outside a launch there is no core, and a call returns what it must then.
+//!
+//! A program that uses this crate can't use host-stub, which is a platform too.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -241,6 +243,7 @@ impl Rig {
         PORT.with(|port| port.taken.borrow().len())
     }
 
+    /// Forgets doorbells, delays and reads of the head.
     pub fn forget_calls(&self) {
         PORT.with(|port| (port.delays.take(), port.doorbells.take(), port.head_reads.set(0)));
     }
@@ -255,10 +258,12 @@ impl Rig {
         PORT.with(|port| port.delays.borrow().clone())
     }
 
+    /// How often the head was read.
     pub fn head_reads(&self) -> u32 {
         PORT.with(|port| port.head_reads.get())
     }
 
+    /// Sets the status word.
     pub fn set_status(&self, status: QueueStatus) {
         PORT.with(|port| port.status.set(status));
     }

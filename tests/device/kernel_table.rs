@@ -4,8 +4,6 @@ use core::ffi::CStr;
 
 use hcomm_kernel::kernels;
 
-mod platform;
-
 #[test]
 fn every_kernel_of_the_crate_is_in_the_table_once() {
     // SAFETY: the macro ends every name by a zero byte.

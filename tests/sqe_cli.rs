@@ -1,8 +1,6 @@
 //! Command line of `sqe`: bytes of every golden descriptor, splitting, fields by name, refusals.
 
-mod common;
-
-use common::{host_stub, json, stdout};
+use hcomm_testkit::cli::{host_stub, json, stdout};
 
 /// What a reference encoder wrote for these arguments.
 struct Golden {

@@ -8,8 +8,6 @@ use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
 use hcomm_kernel::{Control, KernelFn, LocalCopyParams, kernel, kernels};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-mod platform;
-
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct AddParams {
@@ -68,8 +66,9 @@ fn parameters_of_another_kernel_version_or_size_are_refused() {
     }
 }
 
+/// Case 57.
 #[test]
-fn case_57_parameters_may_be_unaligned() {
+fn parameters_may_be_unaligned() {
     let params = AddParams { header: AddParams::HEADER, left: 40, right: 2 };
     let mut bytes = [0; 1 + size_of::<AddParams>() + 8];
     for offset in 0..8 {

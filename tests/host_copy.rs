@@ -41,8 +41,9 @@ fn host_copy_out_of_range_fails_the_device_and_is_named() {
     assert!(again.starts_with("device already failed: stream "), "{again}");
 }
 
+/// Case 50.
 #[test]
-fn case_50_host_copy_is_refused_on_atlas_350_and_on_unsupported_products() {
+fn host_copy_is_refused_on_atlas_350_and_on_unsupported_products() {
     for (product, message) in [
         ("atlas-350", "Atlas 350 copies only in kernels, on threads of engine AICPU_TS"),
         ("atlas-training", "Atlas training is not supported: none of its threads can be acquired"),
