@@ -282,6 +282,7 @@ fn write_wrong_descriptions(folder: &Path) {
     std::fs::copy(built("kernels.elf"), folder.join("kernels.elf")).unwrap();
 }
 
+/// Case 46, 52.
 #[test]
 fn every_misuse_is_answered() {
     let (folder, _) = kernels("misuse");

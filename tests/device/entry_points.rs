@@ -114,6 +114,7 @@ fn refused_without_a_trace(code: i32, what: &str, call: impl Fn(&Rig) -> i32) {
     }
 }
 
+/// Case 46.
 #[test]
 fn every_copy_answers_the_first_of_its_mistakes_and_leaves_no_trace() {
     let handles = |rig: &Rig| [&[rig.live(), 0], &rig.bad_handles()[..]].concat();

@@ -6,6 +6,7 @@ use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::code::{HCCL_E_PARA, HCCL_E_PTR, HCCL_E_UNAVAIL};
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
 use hcomm_kernel::{Control, KernelFn, LocalCopyParams, kernel, kernels};
+use hcomm_testkit_platform::Rig;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -87,6 +88,8 @@ fn a_panic_can_be_caught_by_who_launched() {
 
 #[test]
 fn local_copy_refuses_more_than_the_buffer_holds() {
+    // A platform, and no launch on it.
+    let _rig = Rig::new(2);
     let fits = LocalCopyParams {
         header: LocalCopyParams::HEADER,
         thread: 0x0001_12c0_0001_0000,

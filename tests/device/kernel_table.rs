@@ -3,9 +3,12 @@
 use core::ffi::CStr;
 
 use hcomm_kernel::kernels;
+use hcomm_testkit_platform::Rig;
 
 #[test]
 fn every_kernel_of_the_crate_is_in_the_table_once() {
+    // The platform that the kernels are linked with.
+    let _rig = Rig::new(2);
     // SAFETY: the macro ends every name by a zero byte.
     let names: Vec<_> = kernels().iter().map(|kernel| unsafe { CStr::from_ptr(kernel.name) }).collect();
     for kernel in [
