@@ -78,7 +78,7 @@ unsafe extern "C" {
     /// [`Port::head`].
     safe fn hcomm_port_head(sq_id: u32, regs: u64) -> u32;
     /// [`Port::status`].
-    safe fn hcomm_port_status(sq_id: u32, regs: u64) -> u32;
+    safe fn hcomm_port_status(sq_id: u32, regs: u64) -> u64;
     /// [`Port::ring`]: 0, or anything else for a refusal.
     safe fn hcomm_port_ring(sq_id: u32, regs: u64, tail: u32) -> i32;
     /// [`Port::store_barrier`].

@@ -590,7 +590,7 @@ mod tests {
     #[test]
     fn unknown_status_counts_as_free() {
         let rig = Rig::new(TestPort::new(2));
-        for status in [0, 4, 0xff, 0xffff_ff00] {
+        for status in [0, 4, 0xff, 0xffff_ffff_ffff_ff00] {
             rig.port.status.set(QueueStatus(status));
             assert_eq!(rig.submit(1, 1), Err(Error::BadHandle(rig.thread.handle())), "{status:#x}");
         }

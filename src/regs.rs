@@ -13,8 +13,9 @@ pub struct SqRegs {
     doorbell: RW<u64>,
     /// Next entry that the device fetches.
     head: RO<u32>,
+    reserved: u32,
     /// What the host lets the queue do.
-    status: RO<u32>,
+    status: RO<u64>,
 }
 const _: () = assert!(size_of::<SqRegs>() as u64 == SQ_REGS_STRIDE);
 const _: () = assert!(offset_of!(SqRegs, doorbell) == DOORBELL_OFFSET);
@@ -63,12 +64,12 @@ mod tests {
     fn ring_stores_tail_low_and_counts_high() {
         #[repr(align(64))]
         struct Block([u64; 8]);
-        let mut block = Block([0x0000_0001_0000_0009, 0x0000_0301_0000_0007, 0, 0, 0, 0, 0, 0]);
+        let mut block = Block([0x0000_0001_0000_0009, 7, 0x0301, 0, 0, 0, 0, 0]);
         // SAFETY: the block is aligned, lives to the end of the test and is rung from here alone.
         let regs = unsafe { SqRegs::at((&raw mut block).expose_provenance() as u64) };
         regs.ring(3);
         let (head, status) = (regs.head(), regs.status());
-        assert_eq!((head, status.state(), status.epoch()), (7, QueueStatus::ENABLED, 3));
+        assert_eq!((head, status), (7, QueueStatus::ENABLED.with_epoch(3)));
         assert_eq!(block.0[0], 0x0000_0002_0000_0003);
     }
 

@@ -253,7 +253,7 @@ mod platform {
 
     unreachable_hooks! {
         hcomm_port_head(sq_id: u32, regs: u64) -> u32;
-        hcomm_port_status(sq_id: u32, regs: u64) -> u32;
+        hcomm_port_status(sq_id: u32, regs: u64) -> u64;
         hcomm_port_ring(sq_id: u32, regs: u64, tail: u32) -> i32;
         hcomm_port_store_barrier();
         hcomm_port_now_us() -> u64;

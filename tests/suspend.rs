@@ -4,7 +4,7 @@ use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::{CopyListParams, ListedCopy};
 use hcomm_testkit::{CPUS, Rig, at, pattern, wait_until};
-use host_stub::{Cpu, DeviceBuffer, DeviceOptions, Error, Fault, FaultPlan, FaultRule};
+use host_stub::{Cpu, DeviceBuffer, DeviceOptions, Error, Fault, FaultPlan, FaultRule, ThreadConfig};
 use zerocopy::IntoBytes;
 
 fn rig(cpu: Cpu, rule: FaultRule) -> Rig {
@@ -148,5 +148,52 @@ fn communicator_that_is_dropped_at_once_is_gone() {
         drop(host_stub::Comm::new(&rig.device).unwrap());
         rig.comm.suspend().unwrap();
         rig.comm.resume().unwrap();
+    }
+}
+
+/// Case 200.
+#[test]
+fn tasks_of_before_256_resets_do_not_run_again() {
+    for cpu in CPUS {
+        let rig = Rig::new(cpu);
+        let thread = rig.thread(16);
+        let (src, dst) = (rig.buffer(&pattern(4, 1)), rig.buffer(&[0; 4]));
+        let copies = list(thread, &dst, &src);
+        rig.copy_list(&copies[..3], false).unwrap();
+        let tasks = || rig.comm.thread_statistics(thread).unwrap().tasks;
+        let before = tasks();
+        for _ in 0..256 {
+            rig.comm.suspend().unwrap();
+            rig.comm.resume().unwrap();
+        }
+        rig.copy_list(&copies[3..], false).unwrap();
+        assert_eq!((tasks() - before, rig.read(&dst)), (1, pattern(4, 1)), "{cpu:?}");
+    }
+}
+
+/// Case 201.
+#[test]
+fn slot_whose_generations_are_used_up_is_not_handed_out_again() {
+    for cpu in CPUS {
+        let rig = Rig::new(cpu);
+        let (src, dst) = (rig.buffer(&pattern(2, 1)), rig.buffer(&[0; 2]));
+        let acquire = || {
+            let comm = host_stub::Comm::new(&rig.device).unwrap();
+            let thread = comm.acquire_threads_with(&ThreadConfig::new(1).depth(4)).unwrap()[0];
+            (comm, thread)
+        };
+        // Its ring state stays at entry 2 of 4.
+        let (comm, first) = acquire();
+        rig.copy_list(&list(first, &dst, &src), false).unwrap();
+        drop(comm);
+        for generation in 2..=u16::MAX {
+            let (_comm, thread) = acquire();
+            assert_eq!((thread.addr(), thread.generation()), (first.addr(), generation));
+        }
+        let (_comm, thread) = acquire();
+        assert_ne!(thread.addr(), first.addr(), "the slot has no generation left");
+        rig.copy_list(&list(thread, &dst, &src)[..1], false).unwrap();
+        let stale = message(rig.copy_list(&list(first, &dst, &src), false).map(|_| ()));
+        assert!(stale.ends_with("returned 6 (HCCL_E_NOT_FOUND)"), "{stale}");
     }
 }

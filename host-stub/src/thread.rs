@@ -117,7 +117,7 @@ struct Acquired {
 /// The table of thread descriptors, as the host keeps it. The slot of a thread is also the number of its queue.
 pub(crate) struct ThreadTable {
     base: DeviceAddr,
-    /// Generation of the last life of each slot.
+    /// Generation of the last thread of each slot, 0 before the first.
     generations: Vec<u16>,
     live: HashMap<u32, Acquired>,
     notify_ids: NotifyIds,
@@ -132,6 +132,13 @@ impl ThreadTable {
             Soc::Ascend910B | Soc::Ascend910_93 => stars910::MAX_NOTIFY_ID + 1,
         });
         Self { base, generations: vec![0; MAX_THREADS], live: HashMap::new(), notify_ids }
+    }
+
+    /// Slots for new threads. A slot whose last generation is used up is never one again: a handle or status word that
+    /// returned could be taken for an earlier thread's.
+    fn free_slots(&self) -> impl Iterator<Item = u32> {
+        let is_free = |slot: &u32| !self.live.contains_key(slot) && self.generations[*slot as usize] < u16::MAX;
+        (0..MAX_THREADS as u32).filter(is_free)
     }
 
     fn addr(&self, slot: u32) -> DeviceAddr {
@@ -179,7 +186,7 @@ fn acquire_on(
 ) -> Result<Vec<ThreadHandle>, Error> {
     let mut table = table(inner);
     let wanted = streams.len();
-    let slots: Vec<u32> = (0..MAX_THREADS as u32).filter(|slot| !table.live.contains_key(slot)).take(wanted).collect();
+    let slots: Vec<u32> = table.free_slots().take(wanted).collect();
     if slots.len() < wanted {
         return Err(Error::NoThreads { wanted: wanted as u32, free: slots.len() as u32 });
     }
@@ -255,7 +262,7 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
         shared.inbox.send(Command::AddNotifies(owned.collect()));
     }
     let generation = &mut table.generations[thread.slot as usize];
-    *generation = generation.checked_add(1).unwrap_or(1);
+    *generation = generation.checked_add(1).expect("a slot of `free_slots` has a generation left");
     if engine == Engine::AICPU_TS {
         registers.enable(*generation);
         // A doorbell that is a store can't be refused: the queue says so before.

@@ -103,8 +103,8 @@ uint32_t hcomm_core_finish_launch(HcommCore *core);
  * the whole text, as snprintf does. */
 size_t hcomm_refusal_text(const void *error, char *text, size_t size);
 
-/* What hcomm_port_status gives in its low 8 bits. The upper 24 change when a queue gets another thread or is reset: then the
- * library starts anew at the head. */
+/* What hcomm_port_status gives in its low 8 bits. The other 56 change when a queue gets another thread or is reset, and never
+ * return to an earlier value: after a change the library restarts at the head. */
 #define HCOMM_QUEUE_FREE 0u
 #define HCOMM_QUEUE_ENABLED 1u
 #define HCOMM_QUEUE_REFUSING 2u
@@ -117,7 +117,7 @@ const void *hcomm_port_core(void);
 /* Entry that the device fetches next, below the depth. */
 uint32_t hcomm_port_head(uint32_t sqId, uint64_t regs);
 /* Whether the queue takes tasks. */
-uint32_t hcomm_port_status(uint32_t sqId, uint64_t regs);
+uint64_t hcomm_port_status(uint32_t sqId, uint64_t regs);
 /* The doorbell: the device may run everything before entry `tail`. 0, or anything else for a refusal. */
 int32_t hcomm_port_ring(uint32_t sqId, uint64_t regs, uint32_t tail);
 /* Makes every store before it visible to the device before any store after it. */

@@ -8,7 +8,7 @@ use super::DeviceAddr;
 /// Cores that can have a mailbox.
 pub const MAX_CORES: usize = 2;
 /// Version of everything in this module.
-pub const MAILBOX_VERSION: u32 = 2;
+pub const MAILBOX_VERSION: u32 = 3;
 /// First word of the boot block, "HCBT".
 pub const BOOT_MAGIC: u32 = 0x5442_4348;
 
@@ -33,8 +33,12 @@ pub struct BootBlock {
     /// First entry of the table of [`MAX_COMMS`](super::comm::MAX_COMMS) communicators: in HBM, outside its first page, 8-byte
     /// aligned.
     pub comm_table: DeviceAddr,
+    /// Whether the host reads [records of calls](super::record): 1, or 0 for none.
+    pub records: u32,
+    /// Zero.
+    pub reserved: u32,
 }
-const _: () = assert!(size_of::<BootBlock>() == 48);
+const _: () = assert!(size_of::<BootBlock>() == 56);
 
 /// Distance between the mailboxes of two cores, in bytes, in both directions.
 pub const MAILBOX_STRIDE: u64 = 64;

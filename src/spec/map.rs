@@ -34,6 +34,8 @@ pub const FAULT_PHYS: u64 = 0x4100_4000;
 pub const REFUSAL_PHYS: u64 = 0x4100_8000;
 /// [`LogRing`](super::mailbox::LogRing) of each core.
 pub const LOG_PHYS: u64 = 0x4110_0000;
+/// [`RecordRing`](super::record::RecordRing) of each core.
+pub const RECORD_PHYS: u64 = 0x4114_0000;
 /// Register blocks of the queues, block *n* at *n* times the stride.
 pub const QUEUE_REGS_PHYS: u64 = 0x4120_0000;
 /// Bytes of the register blocks.

@@ -11,6 +11,7 @@
 //! | [`comm`] | table of communicators |
 //! | [`params`] | head of a kernel's launch parameters |
 //! | [`map`] | physical and virtual addresses |
+//! | [`record`] | records of calls, for the checks of the host |
 //! | [`mailbox`] | boot block, mailbox, fault record and log ring of the device image |
 //!
 //! Nothing here touches memory. All words are little-endian, as both processors are.
@@ -23,6 +24,7 @@ pub mod mailbox;
 pub mod map;
 pub mod params;
 pub mod queue;
+pub mod record;
 pub mod soc;
 pub mod stars910;
 pub mod stars950;

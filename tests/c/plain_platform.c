@@ -30,10 +30,11 @@
 /* The device's side of the queue, and what it has been asked for. */
 static struct {
     const void *core;
-    uint32_t head, status, rings, tail, barriers, slots_at_barrier;
+    uint64_t status;
+    uint32_t head, rings, tail, barriers, slots_at_barrier;
     int32_t refusal;
     uint64_t now_us;
-} port = {NULL, 0, HCOMM_QUEUE_ENABLED, 0, 0, 0, 0, 0, 0};
+} port = {NULL, HCOMM_QUEUE_ENABLED, 0, 0, 0, 0, 0, 0, 0};
 
 typedef struct Entry {
     unsigned char bytes[64];
@@ -60,7 +61,7 @@ uint32_t hcomm_port_head(uint32_t sqId, uint64_t regs) {
     return port.head;
 }
 
-uint32_t hcomm_port_status(uint32_t sqId, uint64_t regs) {
+uint64_t hcomm_port_status(uint32_t sqId, uint64_t regs) {
     CHECK(sqId, SQ_ID);
     CHECK(regs, REGS);
     return port.status;

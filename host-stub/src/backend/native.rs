@@ -253,7 +253,7 @@ extern "C" fn hcomm_port_head(sq_id: u32, _regs: u64) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn hcomm_port_status(sq_id: u32, _regs: u64) -> u32 {
+extern "C" fn hcomm_port_status(sq_id: u32, _regs: u64) -> u64 {
     with_registers(sq_id, QueueStatus::FREE.0, |registers| registers.status().0)
 }
 

@@ -17,9 +17,6 @@ use super::order::{Before, QueueLife};
 pub const MAX_QUEUES: u32 = MAX_THREADS as u32;
 const _: () = assert!(MAX_QUEUES as u64 * SQ_REGS_STRIDE <= QUEUE_REGS_SIZE);
 
-/// Bits of a status word's epoch that count the resets of one life; those above are its generation.
-const RESET_BITS: u32 = 8;
-
 /// What a queue is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
@@ -92,12 +89,12 @@ impl<'m, M: Memory> Registers<'m, M> {
 
     /// What the queue may do.
     pub fn status(&self) -> QueueStatus {
-        QueueStatus(self.memory.word32(self.phys + STATUS_OFFSET as u64).load(Ordering::Acquire))
+        QueueStatus(self.memory.word64(self.phys + STATUS_OFFSET as u64).load(Ordering::Acquire))
     }
 
-    /// Begins a life of the queue: it is enabled, with status words that no earlier life had.
+    /// Enables the queue for a thread of `generation`, with status words that no earlier thread's queue had.
     pub fn enable(&self, generation: u16) {
-        self.store_status(QueueStatus::ENABLED.with_epoch(u32::from(generation) << RESET_BITS));
+        self.store_status(QueueStatus::ENABLED.with_generation(generation));
     }
 
     /// Tells the device what the queue may do from now on.
@@ -105,15 +102,16 @@ impl<'m, M: Memory> Registers<'m, M> {
         self.store_status(state.with_epoch(self.status().epoch()));
     }
 
-    /// Tells the device that head and tail start anew, and enables the queue.
+    /// Tells the device that head and tail restart, and enables the queue; after 2^40 resets it stays as it is, without a
+    /// thread that could use it.
     pub fn reset_epoch(&self) {
-        let (life, resets) = (self.status().epoch() >> RESET_BITS, self.status().epoch().wrapping_add(1));
-        let epoch = life << RESET_BITS | resets & ((1 << RESET_BITS) - 1);
-        self.store_status(QueueStatus::ENABLED.with_epoch(epoch));
+        let status =
+            self.status().after_reset().map_or(QueueStatus::FREE, |status| status.with_state(QueueStatus::ENABLED));
+        self.store_status(status);
     }
 
     fn store_status(&self, status: QueueStatus) {
-        self.memory.word32(self.phys + STATUS_OFFSET as u64).store(status.0, Ordering::Release);
+        self.memory.word64(self.phys + STATUS_OFFSET as u64).store(status.0, Ordering::Release);
     }
 }
 

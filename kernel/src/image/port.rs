@@ -46,7 +46,7 @@ extern "C" fn hcomm_port_head(_sq_id: u32, addr: u64) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn hcomm_port_status(_sq_id: u32, addr: u64) -> u32 {
+extern "C" fn hcomm_port_status(_sq_id: u32, addr: u64) -> u64 {
     regs(addr).status().0
 }
 

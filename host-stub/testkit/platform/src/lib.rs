@@ -308,7 +308,7 @@ extern "C" fn hcomm_port_head(sq_id: u32, regs: u64) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn hcomm_port_status(sq_id: u32, regs: u64) -> u32 {
+extern "C" fn hcomm_port_status(sq_id: u32, regs: u64) -> u64 {
     assert_eq!((sq_id, regs), (SQ_ID, REGS), "another queue");
     PORT.with(|port| port.status.get().0)
 }
