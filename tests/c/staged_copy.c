@@ -45,7 +45,7 @@ static int32_t copy_pieces(const StagedCopyParams *p) {
 
         TRY(wait(p->output, notify));
         TRY(HcommLocalCopyOnThread(p->output, p->userOut + offset, buffer, len));
-        /* A record that nobody would wait for stays set for the next launch. */
+        /* A record without a wait would stay set and release the next launch too early. */
         if (i + halves < pieces) {
             TRY(record(p->output, p->input, notify));
         }
@@ -54,7 +54,7 @@ static int32_t copy_pieces(const StagedCopyParams *p) {
     return wait(p->input, DONE);
 }
 
-/* Everything between the start and the end that the stream is told of. */
+/* The work between start notify and end notify. */
 static int32_t work_in_step(const StagedCopyParams *p) {
     TRY(wait(p->input, p->start));
     TRY(copy_pieces(p));
