@@ -87,7 +87,7 @@ fn copy_pieces(params: &StagedCopyParams, input: &Thread, output: &Thread) -> Re
 
         queued::wait(output, notify)?;
         queued::copy(output, at(params.user_out, offset), buffer, len)?;
-        // A record that nobody would wait for stays set for the next launch.
+        // A record without a wait would stay set and release the next launch too early.
         if index + halves < pieces {
             queued::record(output, input.peer(), notify)?;
         }
