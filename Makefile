@@ -1,6 +1,6 @@
 # Thin: each target is one or two commands that can also be typed. `make help` lists them.
 
-TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
+TARGET_DIR := $(shell scripts/target_dir.sh)
 IMAGE_TARGET := aarch64-unknown-none
 export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 
@@ -30,7 +30,7 @@ mutants: ## change the code in each way that cargo-mutants knows: unit tests mus
 	scripts/mutants.sh $(SHARD)
 
 loom: ## try every order of two cores and a device on one ring
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET_DIR)/loom \
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$(TARGET_DIR)/loom" \
 		cargo test --locked -p hcomm-aicpu --lib --release loom
 
 # Pointers to memory that is known by its device address come out of numbers, hence the permissive provenance.
@@ -49,9 +49,9 @@ memcheck: ## run the native CPU under valgrind
 fuzz: ## feed each fuzz target for a minute; SECONDS=n sets how long, TARGETS="..." which
 	@scripts/setup.sh fuzz
 	@set -e; for target in $(or $(TARGETS),sqe image params handle); do \
-		mkdir -p $(TARGET_DIR)/fuzz/corpus/$$target; \
-		cargo +nightly fuzz run --target-dir $(TARGET_DIR)/fuzz $$target \
-			$(TARGET_DIR)/fuzz/corpus/$$target fuzz/corpus/$$target -- -max_total_time=$(or $(SECONDS),60); \
+		mkdir -p "$(TARGET_DIR)/fuzz/corpus/$$target"; \
+		cargo +nightly fuzz run --target-dir "$(TARGET_DIR)/fuzz" $$target \
+			"$(TARGET_DIR)/fuzz/corpus/$$target" fuzz/corpus/$$target -- -max_total_time=$(or $(SECONDS),60); \
 	done
 
 bench: image ## measure, and print one table; BENCH_JSON=path writes it as JSON too
@@ -80,12 +80,12 @@ endif
 
 lib: setup ## build the libraries for C and C++, of the host and of kernels
 	@scripts/setup.sh cross
-	scripts/lib.sh host $(TARGET_DIR)/lib release
-	scripts/lib.sh device $(TARGET_DIR)/lib/device/host
-	scripts/lib.sh device $(TARGET_DIR)/lib/device/$(IMAGE_TARGET) $(IMAGE_TARGET)
+	scripts/lib.sh host "$(TARGET_DIR)/lib" release
+	scripts/lib.sh device "$(TARGET_DIR)/lib/device/host"
+	scripts/lib.sh device "$(TARGET_DIR)/lib/device/$(IMAGE_TARGET)" $(IMAGE_TARGET)
 
 install: lib ## install headers and libraries for C and C++ below PREFIX (default /usr/local)
-	scripts/install.sh $(TARGET_DIR)/lib "$(or $(PREFIX),/usr/local)"
+	scripts/install.sh "$(TARGET_DIR)/lib" "$(or $(PREFIX),/usr/local)"
 
 KERNELS_OF_TESTS := $(addprefix tests/c/,copy_kernel.c control_kernel.c staged_copy.c cxx_kernel.cpp)
 
@@ -93,13 +93,13 @@ KERNELS_OF_TESTS := $(addprefix tests/c/,copy_kernel.c control_kernel.c staged_c
 # if there is a clang, one of its making, too.
 capi: setup
 	@scripts/setup.sh cross valgrind
-	scripts/lib.sh host $(TARGET_DIR)/capi dev
-	scripts/lib.sh device $(TARGET_DIR)/capi/device/host
-	scripts/lib.sh device $(TARGET_DIR)/capi/device/$(IMAGE_TARGET) $(IMAGE_TARGET)
-	scripts/kernel_image.sh $(TARGET_DIR)/capi/kernels.elf $(KERNELS_OF_TESTS)
-	@rm -f $(TARGET_DIR)/capi/kernels-clang.elf
+	scripts/lib.sh host "$(TARGET_DIR)/capi" dev
+	scripts/lib.sh device "$(TARGET_DIR)/capi/device/host"
+	scripts/lib.sh device "$(TARGET_DIR)/capi/device/$(IMAGE_TARGET)" $(IMAGE_TARGET)
+	scripts/kernel_image.sh "$(TARGET_DIR)/capi/kernels.elf" $(KERNELS_OF_TESTS)
+	@rm -f "$(TARGET_DIR)/capi/kernels-clang.elf"
 	@! command -v clang >/dev/null || DEVICE_CC=clang DEVICE_CXX=clang++ \
-		scripts/kernel_image.sh $(TARGET_DIR)/capi/kernels-clang.elf $(KERNELS_OF_TESTS)
+		scripts/kernel_image.sh "$(TARGET_DIR)/capi/kernels-clang.elf" $(KERNELS_OF_TESTS)
 
 headers: ## write the generated headers of the C API
 	scripts/headers.sh

@@ -12,7 +12,7 @@ readonly HEADERS="acl/acl_base acl/acl_rt hccl/hccl_types hccl/hccl_comm hccl/hc
 
 cbindgen=$(command -v cbindgen || true)
 if [ -z "$cbindgen" ] || [ "$("$cbindgen" --version)" != "cbindgen $VERSION" ]; then
-    root=target/tools
+    root=$(scripts/target_dir.sh)/tools
     cbindgen=$root/bin/cbindgen
     if [ ! -x "$cbindgen" ] || [ "$("$cbindgen" --version)" != "cbindgen $VERSION" ]; then
         printf 'headers: cbindgen %s is missing: building it, which takes a minute\n' "$VERSION" >&2

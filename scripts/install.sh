@@ -12,6 +12,8 @@ fi
 dir=$1
 prefix=$(realpath -m "$2")
 to=${DESTDIR:-}$prefix
+# A space in a path is written as "\ ".
+pc_prefix=${prefix// /\\ }
 version=$(sed -n '/^\[workspace\.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 for folder in acl hccl hcomm; do
@@ -31,7 +33,7 @@ for library in "$dir"/device/*/libhcomm_aicpu.a; do
 done
 
 cat > "$to/lib/pkgconfig/hcomm-sim.pc" <<END
-prefix=$prefix
+prefix=$pc_prefix
 libdir=\${prefix}/lib
 includedir=\${prefix}/include
 
@@ -40,7 +42,7 @@ Description: Host API of Ascend communication kernels, on a simulated device
 Version: $version
 Cflags: -I\${includedir}
 Libs: -L\${libdir} -lhcomm_sim -Wl,-rpath,\${libdir}
-Libs.private: -lgcc_s -lpthread -lm -ldl
+Libs.private: -lpthread -lm -ldl
 END
 
 cat > "$to/lib/cmake/hcomm-sim/hcomm-sim-config.cmake" <<'END'
@@ -57,7 +59,7 @@ if(NOT TARGET hcomm_sim::hcomm_sim)
   set_target_properties(hcomm_sim::hcomm_sim_static PROPERTIES
     IMPORTED_LOCATION "${_hcomm_sim_prefix}/lib/libhcomm_sim.a"
     INTERFACE_INCLUDE_DIRECTORIES "${_hcomm_sim_prefix}/include"
-    INTERFACE_LINK_LIBRARIES "gcc_s;pthread;m;dl"
+    INTERFACE_LINK_LIBRARIES "pthread;m;dl"
     INTERFACE_LINK_OPTIONS "-rdynamic")
 endif()
 unset(_hcomm_sim_prefix)
@@ -69,11 +71,18 @@ if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
 endif()
 # Before 1.0 every minor version may differ.
 string(REGEX MATCH "^[0-9]+\\\\.[0-9]+" _series "\${PACKAGE_VERSION}")
-if("\${PACKAGE_FIND_VERSION_MAJOR}.\${PACKAGE_FIND_VERSION_MINOR}" STREQUAL "\${_series}"
+set(PACKAGE_VERSION_COMPATIBLE FALSE)
+if(PACKAGE_FIND_VERSION_RANGE)
+  # CMake 3.19 and newer: MIN...MAX, or MIN...<MAX without MAX itself.
+  if(NOT PACKAGE_VERSION VERSION_LESS PACKAGE_FIND_VERSION_MIN
+      AND (PACKAGE_VERSION VERSION_LESS PACKAGE_FIND_VERSION_MAX
+        OR (PACKAGE_FIND_VERSION_RANGE_MAX STREQUAL "INCLUDE"
+          AND PACKAGE_VERSION VERSION_EQUAL PACKAGE_FIND_VERSION_MAX)))
+    set(PACKAGE_VERSION_COMPATIBLE TRUE)
+  endif()
+elseif("\${PACKAGE_FIND_VERSION_MAJOR}.\${PACKAGE_FIND_VERSION_MINOR}" STREQUAL "\${_series}"
     AND NOT PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
   set(PACKAGE_VERSION_COMPATIBLE TRUE)
-else()
-  set(PACKAGE_VERSION_COMPATIBLE FALSE)
 endif()
 END
 printf 'installed into %s\n' "$to"

@@ -13,7 +13,8 @@ out=$1
 shift
 
 readonly TARGET=aarch64-unknown-none
-readonly TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+TARGET_DIR=$(scripts/target_dir.sh)
+readonly TARGET_DIR
 # No system, no position-independent code, no calls into libgcc; unwind tables have no reader.
 readonly FLAGS="-O2 -g -Wall -Wextra -ffreestanding -fno-pic -fno-pie -fno-stack-protector -fno-omit-frame-pointer
     -fno-asynchronous-unwind-tables -ffunction-sections -fdata-sections -march=armv8-a -DHCOMM_DEVICE_IMAGE -Iinclude"

@@ -6,7 +6,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly TARGET_DIR=${CARGO_TARGET_DIR:-target}
+TARGET_DIR=$(scripts/target_dir.sh)
+readonly TARGET_DIR
 readonly SONAME=libhcomm_sim.so.0
 
 # The names of a list, one a line.

@@ -7,6 +7,6 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-options=(--output "${CARGO_TARGET_DIR:-target}" --no-shuffle --jobs "${JOBS:-2}" --colors never)
+options=(--output "$(scripts/target_dir.sh)" --no-shuffle --jobs "${JOBS:-2}" --colors never)
 [ $# -eq 0 ] || options+=(--shard "$1")
 cargo mutants "${options[@]}"

@@ -569,6 +569,7 @@ fn first_error_of_a_device_is_kept() {
     assert_eq!(run(on_qemu(limited(&program, LONG).arg(&description))), "the first error was kept\n");
 }
 
+/// Case 168.
 #[test]
 fn two_threads_have_a_device_each_and_memory_stays_flat() {
     let (folder, description) = kernels("many");
@@ -751,7 +752,7 @@ fn static_program_that_hides_its_symbols_is_told_so() {
 #[test]
 fn installed_library_is_found_by_pkg_config_and_cmake() {
     let (folder, description) = kernels("install");
-    let prefix = folder.join("prefix");
+    let prefix = folder.join("a prefix");
     let libraries = built("libhcomm_sim.so").parent().unwrap().to_owned();
     run(Command::new(root().join("scripts/install.sh")).arg(libraries).arg(&prefix));
     // A program that knows nothing of the repository.
@@ -761,8 +762,7 @@ fn installed_library_is_found_by_pkg_config_and_cmake() {
         std::fs::copy(source(name), outside.join(name)).unwrap();
     }
     if has("pkg-config") {
-        let build =
-            "cc -std=c11 -Wall -Wextra -Werror example2.c -o with_pkg_config $(pkg-config --cflags --libs hcomm-sim)";
+        let build = "eval cc -std=c11 -Wall -Wextra -Werror example2.c -o with_pkg_config $(pkg-config --cflags --libs hcomm-sim)";
         let mut shell = Command::new("sh");
         shell.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")).current_dir(&outside);
         run(shell.args(["-ec", build]));

@@ -151,6 +151,7 @@ fn kill(mut child: Child, mark: &str, signal: &str, when: &str) {
     assert!(wait_until(|| marked(mark).is_empty()), "{signal} {when} left {:?}", marked(mark));
 }
 
+/// Case 166.
 #[test]
 fn killed_host_leaves_no_process_behind() {
     let own = std::process::id();

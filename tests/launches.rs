@@ -127,7 +127,7 @@ fn resident() -> u64 {
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// Case 61.
+/// Case 61, 168.
 #[test]
 fn ten_thousand_launches_leave_memory_flat() {
     for cpu in CPUS {

@@ -7,6 +7,7 @@ mod row;
 #[path = "../benches/performance/sizes.rs"]
 mod sizes;
 
+/// Case 167.
 #[test]
 fn counts_and_sizes_are_within_their_limits() {
     let image = host_stub::loader::find().unwrap();

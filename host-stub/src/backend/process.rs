@@ -25,7 +25,7 @@ pub const QEMU: &str = "qemu-system-aarch64";
 /// How much of its error output is kept.
 const STDERR_MAX: u64 = 16 << 10;
 /// How long its monitor may take to answer.
-const MONITOR_TIMEOUT: Duration = Duration::from_millis(500);
+const MONITOR_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A running QEMU, killed on drop.
 pub struct Process {
