@@ -39,7 +39,7 @@ MIRI := MIRIFLAGS=-Zmiri-permissive-provenance cargo +nightly miri test --locked
 miri: ## run the tests of the logic in an interpreter that reports undefined behaviour
 	@scripts/setup.sh miri
 	$(MIRI) -p hcomm-aicpu --lib
-	$(MIRI) -p host-stub --lib -- sim::decode sim::scheduler_tests sim::alloc sim::queue
+	$(MIRI) -p hcomm-sim --lib -- decode scheduler_tests alloc queue
 
 memcheck: ## run the native CPU under valgrind
 	@scripts/setup.sh valgrind

@@ -30,7 +30,7 @@ for header in $HEADERS; do
     name=${header##*/}
     mkdir -p "$to/${header%/*}"
     # It warns of each type that another header defines; whether they fit, the compilers of the tests say.
-    "$cbindgen" --quiet --config "include/cbindgen/$name.toml" -o "$to/$header.h" "host-stub/src/capi/$name.rs"
+    "$cbindgen" --quiet --config "include/cbindgen/$name.toml" -o "$to/$header.h" "host-stub/capi/src/$name.rs"
     if [ "$to" != include ] && ! diff -u "include/$header.h" "$to/$header.h"; then
         printf 'headers: include/%s.h is out of date: make headers\n' "$header" >&2
         status=1

@@ -31,9 +31,9 @@ host() {
     mkdir -p "$dir"
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
-    cargo rustc --locked -p host-stub --lib --crate-type staticlib --profile "$profile"
+    cargo rustc --locked -p hcomm-capi --lib --crate-type staticlib --profile "$profile"
     names docs/abi-host.txt > "$work/names"
-    one_object "$TARGET_DIR/$folder/libhost_stub.a" "$work/hcomm_sim.o" "$work/names" ld objcopy
+    one_object "$TARGET_DIR/$folder/libhcomm_capi.a" "$work/hcomm_sim.o" "$work/names" ld objcopy
     ar rcs "$work/libhcomm_sim.a" "$work/hcomm_sim.o"
     # What the linker itself defines stays local, too.
     { echo '{ global:'; sed 's/$/;/' "$work/names"; echo 'local: *; };'; } > "$work/names.map"

@@ -13,7 +13,7 @@ valgrind="valgrind -q --error-exitcode=9 --fair-sched=try --read-inline-info=no 
 --errors-for-leak-kinds=definite --suppressions=$PWD/tests/c/valgrind.supp"
 # The same packages each time, so that nothing is built twice.
 cargo build --quiet --locked -p host-stub --bin host-stub
-cargo test --quiet --locked -p hcomm-aicpu -p host-stub -p hcomm-tests --no-run --lib --test model
+cargo test --quiet --locked -p hcomm-sim -p hcomm-mapping -p hcomm-tests --no-run --lib --test model
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -24,5 +24,5 @@ cmp "$folder/in" "$folder/out"
 
 # Cargo runs tests through it.
 export "CARGO_TARGET_$(printf '%s' "$host" | tr 'a-z-' 'A-Z_')_RUNNER=$valgrind"
-cargo test --quiet --locked -p hcomm-aicpu -p host-stub -p hcomm-tests --lib -- --test-threads=1 sim::
-HCOMM_MODEL_CASES=10 cargo test --quiet --locked -p hcomm-aicpu -p host-stub -p hcomm-tests --test model -- --test-threads=1
+cargo test --quiet --locked -p hcomm-sim -p hcomm-mapping --lib -- --test-threads=1
+HCOMM_MODEL_CASES=10 cargo test --quiet --locked -p hcomm-tests --test model -- --test-threads=1

@@ -12,8 +12,8 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::launch::Stream;
 use crate::product::Acquire;
-use crate::sim::Op;
 use crate::thread::{self, QueueStatistics, ThreadConfig, ThreadInfo};
+use hcomm_sim::Op;
 
 /// Environment variable with half the size of the cclBuf, in MiB.
 pub const BUFFSIZE_VAR: &str = "HCCL_BUFFSIZE";
@@ -265,7 +265,7 @@ impl Comm {
     }
 
     /// Gives threads of this communicator back before it is dropped.
-    pub(crate) fn release_threads(&self, released: &[ThreadHandle]) {
+    pub fn release_threads(&self, released: &[ThreadHandle]) {
         let mut threads = self.threads();
         threads.all.retain(|thread| !released.contains(thread));
         threads.of_streams.retain(|_, (thread, _)| !released.contains(thread));

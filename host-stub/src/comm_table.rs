@@ -8,7 +8,7 @@ use hcomm_aicpu::spec::comm::{COMM_ENTRY_SIZE, CommEntry, MAX_COMMS};
 use zerocopy::IntoBytes;
 
 use crate::error::Error;
-use crate::sim::memory::SharedMemory;
+use hcomm_mapping::SharedMemory;
 
 /// The table, as the host keeps it.
 pub(crate) struct CommTable {

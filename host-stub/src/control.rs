@@ -11,10 +11,10 @@ use crate::comm::Comm;
 use crate::device::Device;
 use crate::error::Error;
 use crate::launch::Stream;
-use crate::sim::Op;
-use crate::sim::inbox::Command;
-use crate::sim::notify::Owner;
 use crate::thread;
+use hcomm_sim::Op;
+use hcomm_sim::inbox::Command;
+use hcomm_sim::notify::Owner;
 
 /// Limit in seconds that operators give to the wait for a kernel's end.
 pub const END_TIMEOUT_S: u32 = 1836;

@@ -14,27 +14,29 @@ use hcomm_aicpu::spec::queue::DEFAULT_DEPTH;
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
 
+use crate::backend::Tables;
 use crate::backend::native::{self, NativeCpu};
 use crate::backend::qemu::QemuCpu;
-use crate::backend::{KernelEntry, Tables};
 use crate::buffer::DeviceBuffer;
 use crate::comm_table::CommTable;
 use crate::error::Error;
 use crate::launch::{Kernel, native_kernel};
 use crate::loader::Image;
 use crate::product::{DEFAULT_PRODUCT, Product};
-use crate::sim::alloc::{Allocator, Kind};
-use crate::sim::baton::Baton;
-use crate::sim::engine::EnginePool;
-use crate::sim::fault::{Fault, FaultCounter, FaultPlan, KernelFault};
-use crate::sim::inbox::{Command, Inbox};
-use crate::sim::memory::{Memory, SharedMemory};
-use crate::sim::queue::{MAX_QUEUES, QueueTable};
-use crate::sim::recovery::Recovery;
-use crate::sim::scheduler::{Conduct, Progress, Scheduler};
-use crate::sim::shared::{DeviceCounters, FirstError, Shared};
-use crate::sim::trace::{Clock, Recorder, Trace};
 use crate::thread::ThreadTable;
+use hcomm_mapping::SharedMemory;
+use hcomm_sim::alloc::{Allocator, Kind};
+use hcomm_sim::baton::Baton;
+use hcomm_sim::cpu::KernelEntry;
+use hcomm_sim::engine::EnginePool;
+use hcomm_sim::fault::{Fault, FaultCounter, FaultPlan, KernelFault};
+use hcomm_sim::inbox::{Command, Inbox};
+use hcomm_sim::memory::Memory;
+use hcomm_sim::queue::{MAX_QUEUES, QueueTable};
+use hcomm_sim::recovery::Recovery;
+use hcomm_sim::scheduler::{Conduct, Progress, Scheduler};
+use hcomm_sim::shared::{DeviceCounters, FirstError, Shared};
+use hcomm_sim::trace::{Clock, Recorder, Trace};
 
 /// Freed allocations from this size on give their memory back to the system.
 const PUNCH_LEN: u64 = 64 << 10;
@@ -253,7 +255,7 @@ impl Device {
             },
             baton: baton.clone(),
         });
-        let cpu: Box<dyn crate::backend::Cpu> = match &image {
+        let cpu: Box<dyn hcomm_sim::cpu::Cpu> = match &image {
             Some(image) => Box::new(QemuCpu::start(&memory, image, tables, soc, options.icount)?),
             None => Box::new(NativeCpu::new(&shared, tables, soc)),
         };
@@ -343,13 +345,19 @@ impl Device {
         Ok(self.0.shared.memory.read(addr.0, out)?)
     }
 
-    /// Whether a range is inside one live allocation of the user.
-    pub(crate) fn check_range(&self, addr: DeviceAddr, len: u64) -> Result<(), Error> {
+    /// Checks that a range is inside one live allocation of the user.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn check_range(&self, addr: DeviceAddr, len: u64) -> Result<(), Error> {
         Ok(self.0.shared.lock_alloc().check_user(addr.0, len)?)
     }
 
     /// Copies inside device memory, by the host. Ranges may overlap. Does not wait for any stream.
-    pub(crate) fn copy_within(&self, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// A range is not inside one live allocation of the user, or the device has failed.
+    pub fn copy_within(&self, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
         self.0.check_alive()?;
         self.check_range(dst, len)?;
         self.check_range(src, len)?;
@@ -357,7 +365,7 @@ impl Device {
     }
 
     /// The image that the AI CPU runs; none on [`Cpu::Native`].
-    pub(crate) fn image(&self) -> Option<&Image> {
+    pub fn image(&self) -> Option<&Image> {
         self.0.image.as_deref()
     }
 

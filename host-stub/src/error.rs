@@ -6,9 +6,10 @@ use hcomm_aicpu::spec::params::ParamsError;
 
 use crate::loader::LoadError;
 use crate::product::Refusal;
-use crate::sim::alloc::{AccessError, AllocError, FreeError};
-use crate::sim::error::DeviceError;
-use crate::sim::memory::{MemoryError, OutsideHbm};
+use hcomm_mapping::MemoryError;
+use hcomm_sim::alloc::{AccessError, AllocError, FreeError};
+use hcomm_sim::error::DeviceError;
+use hcomm_sim::memory::OutsideHbm;
 
 /// Why a call of the host API failed.
 #[derive(Debug, thiserror::Error)]

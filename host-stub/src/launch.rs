@@ -12,21 +12,21 @@ use hcomm_aicpu::spec::thread::Engine;
 use hcomm_kernel::{KernelFn, MisbehaveParams, Misbehaviour};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::backend::KernelEntry;
 use crate::backend::native::kernels;
 use crate::control::ControlPair;
 use crate::device::{Cpu, Device};
 use crate::error::Error;
 use crate::loader::LoadError;
 use crate::product::Side;
-use crate::sim::alloc::Kind;
-use crate::sim::baton::{Baton, NoTurn};
-use crate::sim::fault::KernelFault;
-use crate::sim::inbox::Command;
-use crate::sim::reduce::Reduce;
-use crate::sim::stream::Waited;
-use crate::sim::trace::{What, Who};
-use crate::sim::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamShared};
+use hcomm_sim::alloc::Kind;
+use hcomm_sim::baton::{Baton, NoTurn};
+use hcomm_sim::cpu::KernelEntry;
+use hcomm_sim::fault::KernelFault;
+use hcomm_sim::inbox::Command;
+use hcomm_sim::reduce::Reduce;
+use hcomm_sim::stream::Waited;
+use hcomm_sim::trace::{What, Who};
+use hcomm_sim::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamShared};
 
 /// How often a wait looks whether the device still works.
 const WAIT_SLICE: Duration = Duration::from_secs(1);

@@ -57,7 +57,6 @@
 
 pub mod backend;
 mod buffer;
-mod capi;
 pub mod comm;
 mod comm_table;
 pub mod control;
@@ -66,7 +65,6 @@ mod error;
 mod launch;
 pub mod loader;
 pub mod product;
-pub mod sim;
 pub mod thread;
 
 pub use buffer::DeviceBuffer;
@@ -74,9 +72,10 @@ pub use comm::{Comm, CommOptions};
 pub use control::{ControlPair, Notify};
 pub use device::{Cpu, Device, DeviceOptions, Statistics};
 pub use error::Error;
+pub use hcomm_sim as sim;
+pub use hcomm_sim::LaunchStats;
+pub use hcomm_sim::error::DeviceError;
+pub use hcomm_sim::fault::{Fault, FaultPlan, FaultRule, FaultSpecError, KernelFault};
+pub use hcomm_sim::trace::Trace;
 pub use launch::{Kernel, Stream};
-pub use sim::LaunchStats;
-pub use sim::error::DeviceError;
-pub use sim::fault::{Fault, FaultPlan, FaultRule, FaultSpecError, KernelFault};
-pub use sim::trace::Trace;
 pub use thread::{QueueStatistics, ThreadConfig, ThreadInfo};

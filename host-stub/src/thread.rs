@@ -17,13 +17,13 @@ use zerocopy::IntoBytes;
 use crate::device::{Cpu, Inner, RECOVERY_TIMEOUT};
 use crate::error::Error;
 use crate::product::Acquire;
-use crate::sim::alloc::Kind;
-use crate::sim::error::QueueName;
-use crate::sim::inbox::Command;
-use crate::sim::memory::SharedMemory;
-use crate::sim::notify::{MAX_NOTIFY_IDS, Owner};
-use crate::sim::queue::{QueueConfig, Registers, regs_phys};
-use crate::sim::recovery::Recovery;
+use hcomm_mapping::SharedMemory;
+use hcomm_sim::alloc::Kind;
+use hcomm_sim::error::QueueName;
+use hcomm_sim::inbox::Command;
+use hcomm_sim::notify::{MAX_NOTIFY_IDS, Owner};
+use hcomm_sim::queue::{QueueConfig, Registers, regs_phys};
+use hcomm_sim::recovery::Recovery;
 
 /// Most notifies of a thread.
 pub const MAX_NOTIFIES: u32 = 65_535;

@@ -9,7 +9,8 @@ use defmt_decoder::{DecodeError, Table};
 use hcomm_aicpu::spec::mailbox::{LOG_BYTES, LOG_STRIDE, LogRing};
 use hcomm_aicpu::spec::map::LOG_PHYS;
 
-use crate::sim::memory::{Memory, SharedMemory};
+use hcomm_mapping::SharedMemory;
+use hcomm_sim::memory::Memory;
 
 /// Target of the forwarded lines.
 pub const TARGET: &str = "device";

@@ -18,15 +18,16 @@ use hcomm_aicpu::spec::thread::MAX_THREADS;
 use hcomm_aicpu::{Core, Device};
 use hcomm_kernel::KernelFn;
 
+use super::Tables;
 use super::log::TARGET;
-use super::{Cpu, CpuFault, KernelEntry, Returned, Tables};
-use crate::sim::KernelLaunch;
-use crate::sim::baton::{Baton, Gone};
-use crate::sim::inbox::Command;
-use crate::sim::memory::SharedMemory;
-use crate::sim::queue::Registers;
-use crate::sim::shared::Shared;
-use crate::sim::trace::Origin;
+use hcomm_mapping::SharedMemory;
+use hcomm_sim::KernelLaunch;
+use hcomm_sim::baton::{Baton, Gone};
+use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, Returned};
+use hcomm_sim::inbox::Command;
+use hcomm_sim::queue::Registers;
+use hcomm_sim::shared::Shared;
+use hcomm_sim::trace::Origin;
 
 /// Cores that take launches.
 pub const CORES: usize = 2;
@@ -215,7 +216,7 @@ thread_local! {
 }
 
 /// Whether the calling thread runs a kernel.
-pub(crate) fn in_kernel() -> bool {
+pub fn in_kernel() -> bool {
     with_current(false, |_| true)
 }
 

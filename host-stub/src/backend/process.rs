@@ -18,7 +18,7 @@ use rustix::fs::OFlags;
 use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal};
 
-use crate::sim::memory::SharedMemory;
+use hcomm_mapping::SharedMemory;
 
 /// Program that emulates the processor.
 pub const QEMU: &str = "qemu-system-aarch64";

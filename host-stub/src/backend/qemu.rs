@@ -21,11 +21,13 @@ use super::log::LogReader;
 use super::process::Process;
 use super::refusals::RefusalReader;
 use super::symbols::Symbols;
-use super::{Cpu, CpuFault, KernelEntry, Returned, Tables, report};
+use super::{Tables, report};
 use crate::error::Error;
 use crate::loader::Image;
-use crate::sim::KernelLaunch;
-use crate::sim::memory::{Memory, SharedMemory};
+use hcomm_mapping::SharedMemory;
+use hcomm_sim::KernelLaunch;
+use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, Returned};
+use hcomm_sim::memory::Memory;
 
 /// How long the image may take from the start of the process until it takes launches.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -11,7 +11,8 @@ use hcomm_aicpu::spec::map::{IMAGE_PHYS, IMAGE_SIZE, REFUSAL_PHYS};
 use zerocopy::TryFromBytes;
 
 use super::log::TARGET;
-use crate::sim::memory::{Memory, SharedMemory};
+use hcomm_mapping::SharedMemory;
+use hcomm_sim::memory::Memory;
 
 /// Refusals that can be read: the slot of the oldest one in the ring is where the core may be writing the next.
 const HELD: u64 = REFUSALS as u64 - 1;

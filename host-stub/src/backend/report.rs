@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use hcomm_aicpu::spec::mailbox::{BACKTRACE_LEN, FaultKind, FaultRecord};
 
 use super::symbols::{Place, Symbols};
-use crate::sim::memory::{Memory, SharedMemory};
+use hcomm_mapping::SharedMemory;
+use hcomm_sim::memory::Memory;
 
 /// Functions that a message names.
 const PLACES: usize = 6;

@@ -1,0 +1,401 @@
+//! Kernel binaries: an operator description, and the library or image that it names.
+
+use std::collections::BTreeMap;
+use std::error::Error as _;
+use std::ffi::{CString, c_void};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hcomm_kernel::KernelFn;
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use serde_json::{Map, Value};
+
+use super::acl_base::{CPU_KERNEL_MODE, LAZY_LOAD, MAGIC, aclrtBinaryLoadOptions, number};
+use super::call::{self, CallError};
+use super::hcomm_primitives;
+use super::process::{current_device, process};
+use host_stub::Kernel;
+use host_stub::loader::{Image, LoadError};
+use host_stub::{Cpu, Device};
+
+/// Longest name of a kernel.
+const KERNEL_NAME_MAX: usize = 200;
+/// Longest name of a library.
+const LIBRARY_NAME_MAX: usize = 100;
+/// `opKernelLib` of kernels that the AI CPU runs.
+const AICPU_LIBS: [&str; 2] = ["AICPUKernel", "CUSTAICPUKernel"];
+/// `opKernelLib` that the runtime knows besides.
+const OTHER_LIBS: [&str; 3] = ["KFCKernel", "CUSTKFCKernel", "TFKernel"];
+
+/// Why a binary was not loaded, or has no such kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum BinaryError {
+    /// The description can't be read.
+    #[error("operator description {}: {source}", path.display())]
+    Read {
+        /// File.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is no JSON.
+    #[error("operator description {} is not json: {source}", path.display())]
+    NotJson {
+        /// File.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// A key is missing.
+    #[error("operator description {}: {place} has no key {key}", path.display())]
+    MissingKey {
+        /// File.
+        path: PathBuf,
+        /// Whose key.
+        place: String,
+        /// The key.
+        key: &'static str,
+    },
+    /// A value is wrong.
+    #[error("operator description {}: {place} is {value}: {must}", path.display())]
+    BadValue {
+        /// File.
+        path: PathBuf,
+        /// Whose value.
+        place: String,
+        /// The value.
+        value: String,
+        /// What it must be.
+        must: &'static str,
+    },
+    /// The library is nowhere.
+    #[error("library {} is not there (looked for {})", .name, list(.looked))]
+    NoLibrary {
+        /// `kernelSo`.
+        name: String,
+        /// Where it was looked for.
+        looked: Vec<PathBuf>,
+    },
+    /// The library can't be loaded.
+    #[error("library {}: {reason}", path.display())]
+    Load {
+        /// File.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// No such key at the top of the description.
+    #[error("operator description {} has no operator {name}: there are {}", path.display(), known.join(", "))]
+    NoOperator {
+        /// File.
+        path: PathBuf,
+        /// The name.
+        name: String,
+        /// The operators that there are.
+        known: Vec<String>,
+    },
+    /// No such symbol.
+    #[error("library {} has no function {name}", path.display())]
+    NoFunction {
+        /// File.
+        path: PathBuf,
+        /// `functionName`.
+        name: String,
+    },
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+impl BinaryError {
+    /// As `aclError`: each kind of mistake has its own number.
+    pub fn acl_code(&self) -> i32 {
+        match self {
+            Self::Read { .. } => call::ACL_ERROR_INVALID_FILE,
+            Self::NotJson { .. } => call::ACL_ERROR_PARSE_FILE,
+            Self::MissingKey { .. } => call::ACL_ERROR_FILE_MISSING_ATTR,
+            Self::BadValue { .. } => call::ACL_ERROR_FILE_ATTR_INVALID,
+            Self::NoLibrary { .. } => call::ACL_ERROR_RT_AICPU_INFO_LOAD_ERROR,
+            Self::Load { .. } => call::ACL_ERROR_OP_LOAD_FAILED,
+            Self::NoOperator { .. } => call::ACL_ERROR_OP_NOT_FOUND,
+            Self::NoFunction { .. } => call::ACL_ERROR_KERNEL_NOT_FOUND,
+        }
+    }
+}
+
+/// Where the library of a kernel is (`cpuKernelMode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// 0: on the device since it was opened. With the image in QEMU that is the image itself.
+    OnDevice,
+    /// 1: beside the description.
+    Beside,
+}
+
+/// What the options of a load ask for.
+///
+/// # Errors
+/// An option that is not known or not supported.
+///
+/// # Safety
+/// `options` is null, or options can be read there.
+pub unsafe fn mode(options: *const aclrtBinaryLoadOptions) -> Result<Mode, CallError> {
+    let mut mode = Mode::OnDevice;
+    if options.is_null() {
+        return Ok(mode);
+    }
+    // SAFETY: not null, so the caller owes options.
+    let options = unsafe { options.read_unaligned() };
+    if options.numOpt != 0 && options.options.is_null() {
+        return Err(CallError::Null("options->options"));
+    }
+    for index in 0..options.numOpt {
+        // SAFETY: the caller owes `numOpt` options from there on.
+        let option = unsafe { options.options.add(index).read_unaligned() };
+        // SAFETY: any bits are an `i32`; the whole union was read.
+        let value = unsafe { option.value.cpuKernelMode };
+        mode = match (number(option.r#type), value) {
+            (CPU_KERNEL_MODE, 0) => Mode::OnDevice,
+            (CPU_KERNEL_MODE, 1) => Mode::Beside,
+            (CPU_KERNEL_MODE, value) => {
+                let must = "must be 0 or 1 for a file";
+                return Err(CallError::OutOfRange { what: "cpuKernelMode", value: value.into(), must });
+            }
+            // When a kernel is loaded shows nowhere.
+            (LAZY_LOAD, _) => mode,
+            (MAGIC, _) => {
+                return Err(CallError::NotSupported("option magic: only ai cpu kernels are loaded".to_owned()));
+            }
+            (other, _) => {
+                return Err(CallError::OutOfRange { what: "option", value: other.into(), must: "not an option" });
+            }
+        };
+    }
+    Ok(mode)
+}
+
+/// One operator of a description.
+struct Operator {
+    /// `kernelSo`, found.
+    library: PathBuf,
+    /// `functionName`.
+    function: String,
+}
+
+/// A loaded description.
+pub struct Binary {
+    /// Number of the device that it was loaded for.
+    pub index: i32,
+    device: Device,
+    path: PathBuf,
+    operators: BTreeMap<String, Operator>,
+    /// By path, native libraries only. They stay mapped when this is dropped: a kernel of theirs may still run.
+    libraries: BTreeMap<PathBuf, Library>,
+}
+
+/// A kernel, and the binary that it lives as long as.
+#[derive(Clone)]
+pub struct Function {
+    /// Number of the device that it was loaded for.
+    pub index: i32,
+    /// Handle of the binary.
+    pub binary: u64,
+    /// Kernel.
+    pub kernel: Kernel,
+}
+
+impl Drop for Binary {
+    fn drop(&mut self) {
+        for library in std::mem::take(&mut self.libraries).into_values() {
+            // Loading it again finds the same one, so that this does not grow.
+            let _ = library.into_raw();
+        }
+    }
+}
+
+/// Loads a description for the calling thread's device, and gives its handle.
+///
+/// # Errors
+/// No device; [`BinaryError`].
+pub fn load(path: &Path, mode: Mode) -> Result<u64, CallError> {
+    let (index, device) = current_device()?;
+    let text = std::fs::read(path).map_err(|source| BinaryError::Read { path: path.to_owned(), source })?;
+    let json: Value =
+        serde_json::from_slice(&text).map_err(|source| BinaryError::NotJson { path: path.to_owned(), source })?;
+    let cpu = device.options().cpu;
+    let mut binary =
+        Binary { index, device, path: path.to_owned(), operators: BTreeMap::new(), libraries: BTreeMap::new() };
+    for (name, value) in object(path, "the file", &json)? {
+        let (library, function) = operator(path, name, value)?;
+        let library = match (cpu, mode) {
+            // What is in the image is on the device; there is no library of its own.
+            (Cpu::Qemu, Mode::OnDevice) => PathBuf::from(library),
+            _ => find_library(path, mode, library)?,
+        };
+        match cpu {
+            Cpu::Native => binary.open_library(&library)?,
+            Cpu::Qemu if mode == Mode::Beside => binary.check_image(&library)?,
+            Cpu::Qemu => {}
+        }
+        binary.operators.insert(name.clone(), Operator { library, function: function.to_owned() });
+    }
+    if binary.operators.is_empty() {
+        let (path, place) = (path.to_owned(), "the file".to_owned());
+        return Err(BinaryError::MissingKey { path, place, key: "<kernel name>" }.into());
+    }
+    let mut process = process();
+    // A device that was reset meanwhile takes nothing any more.
+    if !process.devices.contains_key(&index) {
+        return Err(CallError::NoDevice);
+    }
+    Ok(process.binaries.insert(Arc::new(binary)))
+}
+
+fn object<'a>(path: &Path, place: &str, value: &'a Value) -> Result<&'a Map<String, Value>, BinaryError> {
+    value.as_object().ok_or_else(|| bad_value(path, place, value, "must be an object"))
+}
+
+fn bad_value(path: &Path, place: &str, value: &Value, must: &'static str) -> BinaryError {
+    BinaryError::BadValue { path: path.to_owned(), place: place.to_owned(), value: value.to_string(), must }
+}
+
+/// `kernelSo` and `functionName` of one entry.
+fn operator<'a>(path: &Path, name: &str, value: &'a Value) -> Result<(&'a str, &'a str), BinaryError> {
+    if name.is_empty() || name.len() > KERNEL_NAME_MAX {
+        return Err(bad_value(path, "the name of an operator", &name.into(), "must have 1 to 200 bytes"));
+    }
+    let missing = |place: &str, key| BinaryError::MissingKey { path: path.to_owned(), place: place.to_owned(), key };
+    let entry = object(path, name, value)?;
+    let place = format!("{name}.opInfo");
+    let info = object(path, &place, entry.get("opInfo").ok_or_else(|| missing(name, "opInfo"))?)?;
+    let text = |key: &'static str| {
+        let value = info.get(key).ok_or_else(|| missing(&place, key))?;
+        let text = value.as_str().filter(|text| !text.is_empty() && !text.contains('\0'));
+        text.ok_or_else(|| bad_value(path, &format!("{place}.{key}"), value, "must be a text"))
+    };
+    let (kind, library, function) = (text("opKernelLib")?, text("kernelSo")?, text("functionName")?);
+    if !AICPU_LIBS.contains(&kind) {
+        let known = OTHER_LIBS.contains(&kind);
+        let must = if known { "only ai cpu kernels are supported" } else { "must be AICPUKernel or CUSTAICPUKernel" };
+        return Err(bad_value(path, &format!("{place}.opKernelLib"), &kind.into(), must));
+    }
+    if library.contains('/') || library.len() > LIBRARY_NAME_MAX {
+        let must = "must be the name of a file, at most 100 bytes";
+        return Err(bad_value(path, &format!("{place}.kernelSo"), &library.into(), must));
+    }
+    Ok((library, function))
+}
+
+/// The library of a description: beside it, and for [`Mode::OnDevice`] also where packages put it (`../kernel`).
+fn find_library(path: &Path, mode: Mode, name: &str) -> Result<PathBuf, BinaryError> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut looked = vec![folder.join(name)];
+    if mode == Mode::OnDevice {
+        looked.push(folder.join("../kernel").join(name));
+    }
+    // Absolute, so that a search path of the dynamic linker is never asked.
+    match looked.iter().find_map(|path| path.canonicalize().ok()) {
+        Some(path) => Ok(path),
+        None => Err(BinaryError::NoLibrary { name: name.to_owned(), looked }),
+    }
+}
+
+impl Binary {
+    fn open_library(&mut self, path: &Path) -> Result<(), BinaryError> {
+        if self.libraries.contains_key(path) {
+            return Ok(());
+        }
+        let load = |reason| BinaryError::Load { path: path.to_owned(), reason };
+        hcomm_primitives::check_exports().map_err(load)?;
+        // SAFETY: constructors of the library run, as the program that names it wants. Its name is absolute.
+        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
+        let library = library.map_err(|error| {
+            // What the linker says is the source of the error.
+            let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+            let error = format!("{error}{source}");
+            let is_hidden = error.contains("undefined symbol: Hcomm");
+            let hint = if is_hidden { " (a program that links libhcomm_sim.a needs -rdynamic)" } else { "" };
+            load(format!("{error}{hint}"))
+        })?;
+        self.libraries.insert(path.to_owned(), library);
+        Ok(())
+    }
+
+    /// The image in QEMU was chosen when the device was opened: another one can't be added to it.
+    fn check_image(&self, path: &Path) -> Result<(), CallError> {
+        let image = Image::open(Some(path)).map_err(|error| load_error(path, &error))?;
+        let running = self.device.image().ok_or_else(|| load_error(path, &"the device runs no image"))?;
+        if image.elf == running.elf {
+            return Ok(());
+        }
+        let reason = format!("the device runs image {}: name this one in HCOMM_IMAGE", running.path.display());
+        Err(load_error(path, &reason).into())
+    }
+
+    /// The kernel of operator `name`.
+    fn kernel(&self, name: &str) -> Result<Kernel, CallError> {
+        let Some(operator) = self.operators.get(name) else {
+            let known = self.operators.keys().cloned().collect();
+            return Err(BinaryError::NoOperator { path: self.path.clone(), name: name.to_owned(), known }.into());
+        };
+        let Some(library) = self.libraries.get(&operator.library) else {
+            return match self.device.load_kernel(&operator.function) {
+                Err(host_stub::Error::Load(LoadError::NoSuchKernel { .. })) => Err(self.no_function(operator).into()),
+                result => Ok(result?),
+            };
+        };
+        let symbol = CString::new(operator.function.as_str()).map_err(|_| self.no_function(operator))?;
+        // SAFETY: only the address is taken; what it is called as is said below.
+        let found = unsafe { library.get::<*const c_void>(symbol.as_c_str()) };
+        let address = found.ok().and_then(|symbol| std::ptr::NonNull::new(symbol.into_raw()));
+        let address = address.ok_or_else(|| self.no_function(operator))?;
+        // SAFETY: the description says that the symbol is an entry point, `unsigned int f(void *)`. The library stays
+        // mapped for good (see `Drop`).
+        let entry = unsafe { std::mem::transmute::<*mut c_void, KernelFn>(address.as_ptr()) };
+        Ok(Kernel::native(&operator.function, entry))
+    }
+
+    fn no_function(&self, operator: &Operator) -> BinaryError {
+        let path = match self.device.image() {
+            Some(image) => image.path.clone(),
+            None => operator.library.clone(),
+        };
+        BinaryError::NoFunction { path, name: operator.function.clone() }
+    }
+}
+
+fn load_error(path: &Path, reason: &impl ToString) -> BinaryError {
+    BinaryError::Load { path: path.to_owned(), reason: reason.to_string() }
+}
+
+/// Handle of the kernel that a binary lists under `name`.
+///
+/// # Errors
+/// No such binary; [`BinaryError`].
+pub fn function(binary: u64, name: &str) -> Result<u64, CallError> {
+    let found = Arc::clone(process().binaries.get(binary)?);
+    let kernel = found.kernel(name)?;
+    let mut process = process();
+    // It may have been unloaded meanwhile.
+    process.binaries.get(binary)?;
+    let same = |function: &Function| function.binary == binary && function.kernel.name() == kernel.name();
+    if let Some(handle) = process.functions.find(same) {
+        return Ok(handle);
+    }
+    Ok(process.functions.insert(Function { index: found.index, binary, kernel }))
+}
+
+/// Ends a binary, its functions and their arguments.
+///
+/// # Errors
+/// No such binary.
+pub fn unload(binary: u64) -> Result<(), CallError> {
+    let mut process = process();
+    let removed = process.binaries.remove(binary)?;
+    process.functions.extract(|function| function.binary == binary);
+    process.args.extract(|args| args.binary == binary);
+    drop(process);
+    drop(removed);
+    Ok(())
+}

@@ -1,0 +1,322 @@
+//! What every function of the C API does around its work: panics and errors become codes, and their texts are kept.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use hcomm_aicpu::spec::code;
+
+use super::binary::BinaryError;
+use hcomm_sim::alloc::AllocError;
+use host_stub::Error;
+use host_stub::backend::native::in_kernel;
+use host_stub::loader::LoadError;
+
+/// `aclError` of functions that can't fail otherwise.
+pub const ACL_SUCCESS: i32 = 0;
+/// An argument is wrong.
+pub const ACL_ERROR_INVALID_PARAM: i32 = 100_000;
+/// The file is not there or can't be read.
+pub const ACL_ERROR_INVALID_FILE: i32 = 100_003;
+/// The file is no JSON.
+pub const ACL_ERROR_PARSE_FILE: i32 = 100_006;
+/// The file lacks a key.
+pub const ACL_ERROR_FILE_MISSING_ATTR: i32 = 100_007;
+/// The value of a key is wrong.
+pub const ACL_ERROR_FILE_ATTR_INVALID: i32 = 100_008;
+/// No operator of this name.
+pub const ACL_ERROR_OP_NOT_FOUND: i32 = 100_024;
+/// The library with the kernel can't be loaded.
+pub const ACL_ERROR_OP_LOAD_FAILED: i32 = 100_025;
+/// The library has no such function.
+pub const ACL_ERROR_KERNEL_NOT_FOUND: i32 = 100_029;
+/// A device number that there is not.
+pub const ACL_ERROR_RT_INVALID_DEVICEID: i32 = 107_001;
+/// The calling thread has no device.
+pub const ACL_ERROR_RT_CONTEXT_NULL: i32 = 107_002;
+/// Known, but not supported.
+pub const ACL_ERROR_API_NOT_SUPPORT: i32 = 200_001;
+/// No live object has this handle.
+pub const ACL_ERROR_INVALID_RESOURCE_HANDLE: i32 = 200_005;
+/// No device memory.
+pub const ACL_ERROR_RT_MEMORY_ALLOCATION: i32 = 207_001;
+/// No notify is free.
+pub const ACL_ERROR_RT_NO_NOTIFY_RESOURCE: i32 = 207_009;
+/// A bug of this library.
+pub const ACL_ERROR_INTERNAL_ERROR: i32 = 500_000;
+/// The simulated device could not be opened.
+pub const ACL_ERROR_RT_FAILURE: i32 = 500_003;
+/// The library with the kernel is not there.
+pub const ACL_ERROR_RT_AICPU_INFO_LOAD_ERROR: i32 = 507_902;
+/// The stream was not done in time.
+pub const ACL_ERROR_RT_STREAM_SYNC_TIMEOUT: i32 = 507_046;
+
+/// Messages that are kept of one thread until it asks for them.
+const RECENT_MAX: usize = 8;
+
+/// Why a function of the C API answers something else than 0.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// A null pointer.
+    #[error("{0} is null")]
+    Null(&'static str),
+    /// A number out of its range.
+    #[error("{what} is {value}: {must}")]
+    OutOfRange {
+        /// Argument.
+        what: &'static str,
+        /// Its value.
+        value: i128,
+        /// What it must be.
+        must: &'static str,
+    },
+    /// Another rule of the interface.
+    #[error("{0}")]
+    Invalid(String),
+    /// A device number.
+    #[error("there is no device {index}: there are {count}")]
+    NoSuchDevice {
+        /// The number.
+        index: i32,
+        /// Devices that there are.
+        count: u32,
+    },
+    /// No device.
+    #[error("the calling thread has no device: call aclrtSetDevice first")]
+    NoDevice,
+    /// Not a handle of this kind.
+    #[error("{handle:#x} is not a {kind}")]
+    NoHandle {
+        /// What it should be.
+        kind: &'static str,
+        /// The number.
+        handle: u64,
+    },
+    /// Was a handle once.
+    #[error("{kind} {handle:#x} has been destroyed")]
+    Destroyed {
+        /// What it was.
+        kind: &'static str,
+        /// The number.
+        handle: u64,
+    },
+    /// A name or handle that is looked up and not there.
+    #[error("{0}")]
+    NotFound(String),
+    /// All that there are of it are in use.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Product, engine or this library does not offer it.
+    #[error("{0}")]
+    NotSupported(String),
+    /// A function of the host, called by a kernel.
+    #[error("it is a function of the host, and this is a kernel")]
+    InKernel,
+    /// The device.
+    #[error(transparent)]
+    Host(#[from] Error),
+    /// A kernel binary.
+    #[error(transparent)]
+    Binary(#[from] BinaryError),
+    /// A bug.
+    #[error("internal error: {0}")]
+    Panic(String),
+}
+
+impl CallError {
+    /// As `aclError`.
+    fn acl_code(&self) -> i32 {
+        match self {
+            Self::Null(_) | Self::OutOfRange { .. } | Self::Invalid(_) | Self::NotFound(_) => ACL_ERROR_INVALID_PARAM,
+            Self::NoSuchDevice { .. } => ACL_ERROR_RT_INVALID_DEVICEID,
+            Self::NoDevice => ACL_ERROR_RT_CONTEXT_NULL,
+            Self::NoHandle { .. } | Self::Destroyed { .. } => ACL_ERROR_INVALID_RESOURCE_HANDLE,
+            Self::Unavailable(_) => ACL_ERROR_RT_MEMORY_ALLOCATION,
+            Self::NotSupported(_) | Self::InKernel => ACL_ERROR_API_NOT_SUPPORT,
+            Self::Host(error) => acl_code_of(error),
+            Self::Binary(error) => error.acl_code(),
+            Self::Panic(_) => ACL_ERROR_INTERNAL_ERROR,
+        }
+    }
+
+    /// As `HcclResult`.
+    fn hccl_code(&self) -> i32 {
+        match self {
+            Self::Null(_) => code::HCCL_E_PTR,
+            Self::OutOfRange { .. } | Self::Invalid(_) | Self::NoSuchDevice { .. } => code::HCCL_E_PARA,
+            Self::NoHandle { .. } | Self::Destroyed { .. } | Self::NotFound(_) => code::HCCL_E_NOT_FOUND,
+            Self::Unavailable(_) => code::HCCL_E_UNAVAIL,
+            Self::NotSupported(_) | Self::InKernel => code::HCCL_E_NOT_SUPPORT,
+            Self::NoDevice => code::HCCL_E_RUNTIME,
+            Self::Host(error) => hccl_code_of(error),
+            Self::Binary(_) => code::HCCL_E_OPEN_FILE_FAILURE,
+            Self::Panic(_) => code::HCCL_E_INTERNAL,
+        }
+    }
+}
+
+fn acl_code_of(error: &Error) -> i32 {
+    match error {
+        // The first error of a device is the answer to every later call, not what would come after it.
+        Error::Device(error) | Error::AlreadyFailed(error) => error.runtime_code(),
+        Error::Alloc(AllocError::OutOfMemory { .. }) => ACL_ERROR_RT_MEMORY_ALLOCATION,
+        Error::Alloc(AllocError::Zero) | Error::Free(_) | Error::Access(_) | Error::OutsideHbm(_) => {
+            ACL_ERROR_INVALID_PARAM
+        }
+        Error::NoNotifies { .. } => ACL_ERROR_RT_NO_NOTIFY_RESOURCE,
+        Error::Timeout { .. } => ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
+        Error::Load(LoadError::NoSuchKernel { .. }) => ACL_ERROR_KERNEL_NOT_FOUND,
+        Error::WrongCpu(_) => ACL_ERROR_OP_LOAD_FAILED,
+        _ => ACL_ERROR_RT_FAILURE,
+    }
+}
+
+fn hccl_code_of(error: &Error) -> i32 {
+    match error {
+        Error::Alloc(_) => code::HCCL_E_MEMORY,
+        Error::Access(_) | Error::OutsideHbm(_) | Error::Free(_) => code::HCCL_E_PARA,
+        Error::BadThreadCount(_) | Error::BadNotifyCount(_) | Error::BadDepth(_) => code::HCCL_E_PARA,
+        Error::BadBuffSize(_) | Error::ZeroCclBuffer => code::HCCL_E_PARA,
+        Error::Refused(refusal) => refusal.code(),
+        Error::Argument(error) => error.code(),
+        Error::NoThreads { .. } | Error::NoNotifies { .. } => code::HCCL_E_UNAVAIL,
+        Error::BadThread { .. } => code::HCCL_E_NOT_FOUND,
+        // As in a kernel.
+        Error::BadNotifyIndex { .. } => code::HCCL_E_PTR,
+        _ => code::HCCL_E_RUNTIME,
+    }
+}
+
+/// A function that answers an `aclError`.
+pub fn acl(function: &'static str, call: impl FnOnce() -> Result<(), CallError>) -> i32 {
+    answer(function, call, CallError::acl_code)
+}
+
+/// A function that answers an `HcclResult`.
+pub fn hccl(function: &'static str, call: impl FnOnce() -> Result<(), CallError>) -> i32 {
+    answer(function, call, CallError::hccl_code)
+}
+
+fn answer(
+    function: &'static str,
+    call: impl FnOnce() -> Result<(), CallError>,
+    code: impl FnOnce(&CallError) -> i32,
+) -> i32 {
+    let call = || if in_kernel() { Err(CallError::InKernel) } else { call() };
+    // Nothing is left half done by a panic: locks are taken for single updates, and poisoned ones are used on.
+    let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| Err(CallError::Panic(text(&*payload))));
+    match result {
+        Ok(()) => ACL_SUCCESS,
+        Err(error) => {
+            log::error!("{function}: {error}");
+            keep(format!("{function}: {error}"));
+            code(&error)
+        }
+    }
+}
+
+/// Text of a panic.
+fn text(payload: &(dyn Any + Send)) -> String {
+    match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (None, Some(text)) => text.clone(),
+        (None, None) => "panic without text".to_owned(),
+    }
+}
+
+/// Messages of a thread.
+#[derive(Default)]
+struct Recent {
+    /// Since it last asked: the first ones. What follows the first is often its consequence.
+    messages: Vec<String>,
+    /// What it was given last, which stays readable until it asks again.
+    given: CString,
+}
+
+thread_local! {
+    static RECENT: RefCell<Recent> = RefCell::default();
+}
+
+fn keep(message: String) {
+    // A thread that ends has nobody who asks any more.
+    let _ = RECENT.try_with(|recent| {
+        let messages = &mut recent.borrow_mut().messages;
+        if messages.len() < RECENT_MAX {
+            messages.push(message);
+        }
+    });
+}
+
+/// The messages of the calling thread since its last call, oldest first, a line each; null if there are none.
+pub fn take_recent() -> *const c_char {
+    let take = |recent: &RefCell<Recent>| {
+        let recent = &mut *recent.borrow_mut();
+        if recent.messages.is_empty() {
+            return ptr::null();
+        }
+        let text = std::mem::take(&mut recent.messages).join("\n").replace('\0', " ");
+        recent.given = CString::new(text).unwrap_or_default();
+        recent.given.as_ptr()
+    };
+    RECENT.try_with(take).unwrap_or(ptr::null())
+}
+
+/// An out-pointer of a C caller.
+pub struct Out<T>(*mut T);
+
+impl<T> Out<T> {
+    /// # Errors
+    /// Null.
+    ///
+    /// # Safety
+    /// A pointer that is not null can be written as a `T` until the call returns.
+    pub unsafe fn new(ptr: *mut T, name: &'static str) -> Result<Self, CallError> {
+        if ptr.is_null() { Err(CallError::Null(name)) } else { Ok(Self(ptr)) }
+    }
+
+    /// Writes the answer.
+    pub fn set(self, value: T) {
+        // SAFETY: the maker of this owes a pointer that can be written; C callers need not align it.
+        unsafe { self.0.write_unaligned(value) };
+    }
+}
+
+/// Text of a C caller.
+///
+/// # Errors
+/// Null, or not UTF-8.
+///
+/// # Safety
+/// A pointer that is not null points to text that ends with a zero byte and stays unchanged until the call returns.
+pub unsafe fn str_arg<'a>(ptr: *const c_char, name: &'static str) -> Result<&'a str, CallError> {
+    if ptr.is_null() {
+        return Err(CallError::Null(name));
+    }
+    // SAFETY: not null, so the caller owes text.
+    let text = unsafe { CStr::from_ptr(ptr) };
+    text.to_str().map_err(|_| CallError::Invalid(format!("{name} is not utf-8 text: {}", text.to_string_lossy())))
+}
+
+/// `len` bytes of a C caller; none at all may be at null.
+///
+/// # Errors
+/// Null with a length, or a length above half the address space.
+///
+/// # Safety
+/// `len` bytes can be read at a pointer that is not null, unchanged until the call returns.
+pub unsafe fn bytes_arg<'a>(ptr: *const std::ffi::c_void, len: u64, name: &'static str) -> Result<&'a [u8], CallError> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    if ptr.is_null() {
+        return Err(CallError::Null(name));
+    }
+    let fits = usize::try_from(len).ok().filter(|&len| isize::try_from(len).is_ok());
+    let Some(len) = fits else {
+        return Err(CallError::OutOfRange { what: name, value: len.into(), must: "more bytes than there is memory" });
+    };
+    // SAFETY: not null, so the caller owes `len` readable bytes.
+    Ok(unsafe { std::slice::from_raw_parts(ptr.cast(), len) })
+}

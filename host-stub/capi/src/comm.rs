@@ -1,0 +1,440 @@
+//! Communicators of one rank: names, threads, contexts.
+#![forbid(unsafe_code)]
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hcomm_aicpu::spec::thread::{Engine, MAX_THREADS, ThreadHandle};
+
+use super::call::CallError;
+use super::memory::HostBlock;
+use super::process::{current_device, process};
+use super::support;
+use super::{device, stream};
+use host_stub::Device;
+use host_stub::DeviceBuffer;
+use host_stub::Error;
+use host_stub::Stream;
+use host_stub::comm::Comm;
+use host_stub::product::{Acquire, Refusal, Side};
+use host_stub::thread::ThreadConfig;
+
+/// Most threads of one call.
+const THREADS_MAX: u32 = 1000;
+/// Longest tag of a context.
+const TAG_MAX: usize = 255;
+/// First bytes of a root info.
+const ROOT_INFO_MAGIC: [u8; 8] = *b"HCOMMSIM";
+/// Bytes of a root info that mean something.
+pub const ROOT_INFO_HEAD: usize = 16;
+
+/// A communicator.
+pub struct CommEntry {
+    /// Number of its device.
+    pub index: i32,
+    device: Device,
+    comm: Comm,
+    contexts: Mutex<HashMap<(String, i32), Context>>,
+}
+
+/// Memory under a tag.
+enum Context {
+    Device(DeviceBuffer),
+    Host(HostBlock),
+}
+
+/// A thread that has been acquired.
+#[derive(Clone, Copy)]
+pub struct ThreadEntry {
+    /// As the device has it.
+    handle: ThreadHandle,
+    /// Number of its device.
+    pub index: i32,
+    /// Handle of its communicator.
+    pub comm: u64,
+    /// Its engine.
+    pub engine: Engine,
+    /// Handle of the program's stream that it is tied to; one of the host that has none has a stream of its own.
+    pub stream: Option<u64>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn get(handle: u64) -> Result<Arc<CommEntry>, CallError> {
+    process().comms.get(handle).cloned()
+}
+
+fn create(index: i32, device: Device) -> Result<u64, CallError> {
+    let comm = Comm::new(&device)?;
+    let entry = CommEntry { index, device, comm, contexts: Mutex::default() };
+    Ok(process().comms.insert(Arc::new(entry)))
+}
+
+/// Handle of a communicator of one rank on device `devices[0]`, which is opened if it is not.
+///
+/// # Errors
+/// Not exactly one device, or it does not open.
+pub fn init_all(ndev: u32, first: impl FnOnce() -> i32) -> Result<u64, CallError> {
+    match ndev {
+        0 => Err(CallError::OutOfRange { what: "ndev", value: 0, must: "must be at least 1" }),
+        1 => {
+            let index = first();
+            create(index, device::open(index)?)
+        }
+        _ => Err(CallError::NotSupported(format!("{ndev} ranks: a communicator has one"))),
+    }
+}
+
+/// Bytes that name a communicator to be.
+///
+/// # Errors
+/// The calling thread has no device.
+pub fn root_info() -> Result<[u8; ROOT_INFO_HEAD], CallError> {
+    current_device()?;
+    let mut process = process();
+    let id = process.next_id;
+    process.next_id += 1;
+    process.root_infos.insert(id);
+    let mut bytes = [0; ROOT_INFO_HEAD];
+    bytes[..8].copy_from_slice(&ROOT_INFO_MAGIC);
+    bytes[8..].copy_from_slice(&id.to_le_bytes());
+    Ok(bytes)
+}
+
+/// Handle of a communicator of one rank on the calling thread's device.
+///
+/// # Errors
+/// No device, not one rank, not rank 0, bytes that [`root_info`] has not given, or that have been used.
+pub fn init_root(n_ranks: u32, root_info: [u8; ROOT_INFO_HEAD], rank: u32) -> Result<u64, CallError> {
+    match n_ranks {
+        0 => return Err(CallError::OutOfRange { what: "nRanks", value: 0, must: "must be at least 1" }),
+        1 => {}
+        _ => return Err(CallError::NotSupported(format!("{n_ranks} ranks: a communicator has one"))),
+    }
+    if rank >= n_ranks {
+        return Err(CallError::OutOfRange { what: "rank", value: rank.into(), must: "must be below nRanks" });
+    }
+    let (index, device) = current_device()?;
+    let (magic, id) = root_info.split_at(8);
+    let id = u64::from_le_bytes(id.try_into().expect("8 of 16 bytes"));
+    if magic != ROOT_INFO_MAGIC || !process().root_infos.remove(&id) {
+        return Err(CallError::Invalid("the root info is not one of HcclGetRootInfo, or has been used".to_owned()));
+    }
+    create(index, device)
+}
+
+/// Destroys a communicator: its threads, its buffer and its contexts end. What the host has queued on threads without a
+/// stream of the program is waited for: nobody else can.
+///
+/// # Errors
+/// No such communicator; it is destroyed, and what it has waited for has failed.
+pub fn destroy(handle: u64) -> Result<(), CallError> {
+    let mut process = process();
+    let entry = process.comms.remove(handle)?;
+    process.threads.retain(|_, thread| thread.comm != handle);
+    drop(process);
+    // Outside the lock: the scheduler may be at work on its queues.
+    let waited = entry.comm.synchronize();
+    drop(entry);
+    Ok(waited?)
+}
+
+/// Waits for all that the host has queued on device `index`.
+///
+/// # Errors
+/// The first error; everything has been waited for.
+pub fn synchronize_device(index: i32) -> Result<(), CallError> {
+    let process = process();
+    let streams = process.streams.all(|entry| entry.index == index);
+    let comms = process.comms.all(|entry| entry.index == index);
+    // Nothing waits while the lock is held.
+    drop(process);
+    let streams = streams.iter().map(|entry| entry.stream.synchronize());
+    let results: Vec<_> = streams.chain(comms.iter().map(|entry| entry.comm.synchronize())).collect();
+    Ok(results.into_iter().collect::<Result<(), Error>>()?)
+}
+
+/// Its name, by which kernels lock it.
+///
+/// # Errors
+/// No such communicator.
+pub fn name(handle: u64) -> Result<String, CallError> {
+    Ok(get(handle)?.comm.name().to_owned())
+}
+
+/// # Errors
+/// No such communicator.
+pub fn check(handle: u64) -> Result<(), CallError> {
+    get(handle).map(drop)
+}
+
+/// Address and size of the cclBuf.
+///
+/// # Errors
+/// No such communicator, or no room.
+pub fn hccl_buffer(handle: u64) -> Result<(u64, u64), CallError> {
+    let (addr, size) = get(handle)?.comm.hccl_buffer()?;
+    Ok((addr.0, size))
+}
+
+/// Acquires threads: all of them, or none.
+///
+/// # Errors
+/// No such communicator, an engine without such threads, a count out of range, no more threads or notifies.
+pub fn acquire(handle: u64, engine: i32, count: u32, notifies: u32) -> Result<Vec<ThreadHandle>, CallError> {
+    let entry = get(handle)?;
+    let engine = support::thread_engine(entry.device.options().product, Acquire::Threads, engine)?;
+    if !(1..=THREADS_MAX).contains(&count) {
+        return Err(CallError::OutOfRange { what: "threadNum", value: count.into(), must: "must be from 1 to 1000" });
+    }
+    let config = ThreadConfig { engine, ..ThreadConfig::new(count).notifies(notifies) };
+    let threads = entry.comm.acquire_threads_with(&config)?;
+    let index = entry.index;
+    add(threads.iter().map(|thread| ThreadEntry { handle: *thread, index, comm: handle, engine, stream: None }))?;
+    Ok(threads)
+}
+
+/// Makes threads of one communicator known to the process.
+fn add(threads: impl IntoIterator<Item = ThreadEntry>) -> Result<(), CallError> {
+    let mut process = process();
+    for known in threads {
+        // If the communicator has been destroyed meanwhile, its last user frees them.
+        process.comms.get(known.comm)?;
+        process.threads.insert(known.handle.0, known);
+    }
+    Ok(())
+}
+
+/// Acquires the thread of a stream. A stream has one in each communicator, and it is found again, unless it is to have more
+/// notifies than it has: then there is a new one, and the old one lives on, for a kernel that knows it.
+///
+/// # Errors
+/// As [`acquire`]; no such stream, or one of another device.
+pub fn acquire_with_stream(
+    handle: u64,
+    engine: i32,
+    stream: u64,
+    notify_count: u32,
+) -> Result<ThreadHandle, CallError> {
+    let entry = get(handle)?;
+    let engine = support::thread_engine(entry.device.options().product, Acquire::WithStream, engine)?;
+    if stream == 0 {
+        return Err(CallError::Null("stream"));
+    }
+    let of_stream = stream::get(stream)?;
+    if of_stream.index != entry.index {
+        let (index, other) = (entry.index, of_stream.index);
+        return Err(CallError::Invalid(format!("a communicator of device {index} with a stream of device {other}")));
+    }
+    let thread = entry.comm.acquire_thread_with_stream(&of_stream.stream, notify_count)?;
+    add([ThreadEntry { handle: thread, index: entry.index, comm: handle, engine, stream: Some(stream) }])?;
+    Ok(thread)
+}
+
+/// Ends the threads that are tied to a stream.
+pub fn release_threads_of_stream(stream: u64) {
+    let mut process = process();
+    let is_tied = |(_, entry): &(&u64, &ThreadEntry)| entry.stream == Some(stream);
+    let tied: Vec<u64> = process.threads.iter().filter(is_tied).map(|(thread, _)| *thread).collect();
+    let mut released = Vec::new();
+    for thread in tied {
+        let known = process.threads.remove(&thread);
+        let comm = known.and_then(|known| process.comms.get(known.comm).cloned().ok());
+        released.extend(comm.map(|comm| (comm, ThreadHandle(thread))));
+    }
+    drop(process);
+    for (entry, thread) in released {
+        entry.comm.release_threads(&[thread]);
+    }
+}
+
+/// # Errors
+/// A number of threads that no communicator has.
+pub fn check_export(count: u32) -> Result<(), CallError> {
+    if (1..=MAX_THREADS).contains(&(count as usize)) { Ok(()) } else { Err(Error::BadThreadCount(count).into()) }
+}
+
+/// The handles by which `engine` knows threads of a communicator: all of them, or none.
+///
+/// # Errors
+/// No such communicator, an engine without threads, null or another handle than that of one of its threads.
+pub fn export(handle: u64, threads: &[u64], engine: i32) -> Result<Vec<ThreadHandle>, CallError> {
+    let entry = get(handle)?;
+    let export = |thread: &u64| match *thread {
+        0 => Err(CallError::Null("a thread")),
+        thread => Ok(entry.comm.export_thread(ThreadHandle(thread), Engine(engine))?),
+    };
+    threads.iter().map(export).collect()
+}
+
+impl ThreadEntry {
+    /// The stream that it is tied to, or its own.
+    ///
+    /// # Errors
+    /// It has been destroyed.
+    pub fn stream(&self) -> Result<Arc<Stream>, CallError> {
+        match self.stream {
+            Some(stream) => Ok(stream::get(stream)?.stream),
+            None => Ok(get(self.comm)?.comm.thread_stream(self.handle)?),
+        }
+    }
+}
+
+/// A live thread of the process.
+///
+/// # Errors
+/// Null, or no such thread.
+pub fn thread(handle: u64) -> Result<ThreadEntry, CallError> {
+    if handle == 0 {
+        return Err(CallError::Null("thread"));
+    }
+    let found = process().threads.get(&handle).copied();
+    found.ok_or(CallError::NoHandle { kind: "live thread of this process", handle })
+}
+
+/// Communicator and stream of a thread of the host.
+fn host_thread(handle: u64) -> Result<(Arc<CommEntry>, Arc<Stream>), CallError> {
+    let known = thread(handle)?;
+    if known.engine != Engine::CPU_TS {
+        let (engine, side) = (known.engine.0, Side::Host);
+        return Err(Error::from(Refusal::WrongSide { engine, side }).into());
+    }
+    Ok((get(known.comm)?, known.stream()?))
+}
+
+/// Records notify `index` of thread `to` behind the operations of the stream of `thread`.
+///
+/// # Errors
+/// Null, no such thread, a thread of the other side, an index that `to` does not have.
+pub fn notify_record(thread: u64, to: u64, index: u32) -> Result<(), CallError> {
+    for (handle, name) in [(thread, "thread"), (to, "dstThread")] {
+        if handle == 0 {
+            return Err(CallError::Null(name));
+        }
+    }
+    let (entry, stream) = host_thread(thread)?;
+    Ok(entry.comm.notify_record(&stream, ThreadHandle(thread), ThreadHandle(to), index)?)
+}
+
+/// Lets the later operations of the stream of `thread` wait for notify `index` of `thread`, for up to `timeout_s` seconds;
+/// 0 = for ever.
+///
+/// # Errors
+/// As [`notify_record`].
+pub fn notify_wait(thread: u64, index: u32, timeout_s: u32) -> Result<(), CallError> {
+    let (entry, stream) = host_thread(thread)?;
+    Ok(entry.comm.notify_wait(&stream, ThreadHandle(thread), index, timeout_s)?)
+}
+
+/// Records the notify with an id behind the operations of the stream of `thread`.
+///
+/// # Errors
+/// Null, no such thread, a thread of the other side, a product without such notifies, an id that is larger than any.
+pub fn aclrt_notify_record(thread: u64, id: u64) -> Result<(), CallError> {
+    Ok(host_thread(thread)?.1.aclrt_notify_record(id)?)
+}
+
+/// Lets the later operations of the stream of `thread` wait for the notify with an id, for up to `timeout_s` seconds; 0 = for
+/// ever.
+///
+/// # Errors
+/// As [`aclrt_notify_record`].
+pub fn aclrt_notify_wait(thread: u64, id: u64, timeout_s: u32) -> Result<(), CallError> {
+    Ok(host_thread(thread)?.1.aclrt_notify_wait(id, timeout_s)?)
+}
+
+fn key(tag: &str, engine: i32) -> Result<(String, i32), CallError> {
+    if tag.len() > TAG_MAX {
+        let must = "must be at most 255";
+        return Err(CallError::OutOfRange { what: "length of ctxTag", value: tag.len() as i128, must });
+    }
+    Ok((tag.to_owned(), support::context_engine(engine)?.0))
+}
+
+impl Context {
+    fn ptr(&self) -> *mut c_void {
+        match self {
+            Self::Device(buffer) => std::ptr::with_exposed_provenance_mut(buffer.addr().0 as usize),
+            Self::Host(block) => block.ptr(),
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Self::Device(buffer) => buffer.len(),
+            Self::Host(block) => block.len() as u64,
+        }
+    }
+}
+
+/// Makes memory under a tag: of the device for AICPU engines, of the host for CPU engines.
+///
+/// # Errors
+/// No such communicator, a tag that is too long or in use, an engine without contexts, a size of 0, no room.
+pub fn create_context(handle: u64, tag: &str, engine: i32, size: u64) -> Result<*mut c_void, CallError> {
+    let entry = get(handle)?;
+    let key = key(tag, engine)?;
+    if size == 0 {
+        return Err(CallError::OutOfRange { what: "size", value: 0, must: "must be at least 1" });
+    }
+    match lock(&entry.contexts).entry(key) {
+        Entry::Occupied(_) => Err(CallError::Invalid(format!("there is a context {tag:?} of this engine already"))),
+        Entry::Vacant(free) => {
+            let context = match Engine(free.key().1) {
+                Engine::CPU_TS => Context::Host(HostBlock::new(size.try_into().unwrap_or(usize::MAX))?),
+                _ => Context::Device(entry.device.malloc(size)?),
+            };
+            Ok(free.insert(context).ptr())
+        }
+    }
+}
+
+fn no_context(tag: &str) -> CallError {
+    CallError::NotFound(format!("there is no context {tag:?} of this engine"))
+}
+
+/// Address and size of a context.
+///
+/// # Errors
+/// No such communicator or context.
+pub fn find_context(handle: u64, tag: &str, engine: i32) -> Result<(*mut c_void, u64), CallError> {
+    let entry = get(handle)?;
+    let contexts = lock(&entry.contexts);
+    let context = contexts.get(&key(tag, engine)?).ok_or_else(|| no_context(tag))?;
+    Ok((context.ptr(), context.len()))
+}
+
+/// Copies bytes of the host into a context.
+///
+/// # Errors
+/// No such communicator or context, or the bytes do not fit.
+pub fn write_context(handle: u64, tag: &str, engine: i32, bytes: &[u8], offset: u64) -> Result<(), CallError> {
+    let entry = get(handle)?;
+    let contexts = lock(&entry.contexts);
+    let context = contexts.get(&key(tag, engine)?).ok_or_else(|| no_context(tag))?;
+    let (len, size) = (bytes.len() as u64, context.len());
+    if offset.checked_add(len).is_none_or(|end| end > size) {
+        return Err(CallError::Invalid(format!("{len} bytes at {offset} do not fit into a context of {size}")));
+    }
+    match context {
+        Context::Device(buffer) => Ok(entry.device.copy_in(buffer.at(offset), bytes)?),
+        Context::Host(block) => {
+            block.write(offset as usize, bytes);
+            Ok(())
+        }
+    }
+}
+
+/// Frees a context.
+///
+/// # Errors
+/// No such communicator or context.
+pub fn destroy_context(handle: u64, tag: &str, engine: i32) -> Result<(), CallError> {
+    let entry = get(handle)?;
+    let removed = lock(&entry.contexts).remove(&key(tag, engine)?);
+    removed.map(drop).ok_or_else(|| no_context(tag))
+}

@@ -1,0 +1,118 @@
+//! Devices by number: opened by the first thread that sets one, closed when the last has reset it.
+#![forbid(unsafe_code)]
+
+use std::sync::{Mutex, PoisonError};
+
+use super::call::CallError;
+use super::process::{OpenDevice, current_index, process, set_current_index, thread_number};
+use super::{stderr_log, support};
+use hcomm_mapping::SLOTS;
+use host_stub::{Cpu, Device, DeviceOptions};
+
+/// Environment variable that chooses the AI CPU: `native` (default) or `qemu`.
+const CPU_VAR: &str = "HCOMM_SIM_CPU";
+/// Environment variable with the number of devices.
+const DEVICES_VAR: &str = "HCOMM_SIM_DEVICES";
+/// Its default: the cards of one server. A device that nobody sets costs nothing.
+const DEVICES_DEFAULT: u32 = 8;
+
+/// One thread opens or closes a device at a time.
+static OPENING: Mutex<()> = Mutex::new(());
+
+/// Number of devices.
+///
+/// # Errors
+/// `HCOMM_SIM_DEVICES` is wrong.
+pub fn count() -> Result<u32, CallError> {
+    let Some(value) = std::env::var_os(DEVICES_VAR) else { return Ok(DEVICES_DEFAULT) };
+    match value.to_string_lossy().trim().parse() {
+        Ok(count) if (1..=SLOTS as u32).contains(&count) => Ok(count),
+        _ => Err(CallError::Invalid(format!("{DEVICES_VAR} is {value:?}: must be a whole number from 1 to {SLOTS}"))),
+    }
+}
+
+/// How devices of the C API are opened.
+///
+/// The default CPU is native: kernels of C programs are shared libraries, and those need no other tool to run.
+fn options() -> Result<DeviceOptions, CallError> {
+    let cpu = match std::env::var_os(CPU_VAR) {
+        None => Cpu::Native,
+        Some(value) if value == "native" => Cpu::Native,
+        Some(value) if value == "qemu" => Cpu::Qemu,
+        Some(value) => return Err(CallError::Invalid(format!("{CPU_VAR} is {value:?}: must be native or qemu"))),
+    };
+    Ok(DeviceOptions { cpu, product: support::product()?, ..DeviceOptions::default() })
+}
+
+/// Device `index`, opened if it is not.
+///
+/// # Errors
+/// No such device, or it does not open.
+pub fn open(index: i32) -> Result<Device, CallError> {
+    let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    stderr_log::start();
+    let count = count()?;
+    if !u32::try_from(index).is_ok_and(|index| index < count) {
+        return Err(CallError::NoSuchDevice { index, count });
+    }
+    if let Some(open) = process().devices.get(&index) {
+        return Ok(open.device.clone());
+    }
+    let device = Device::open(options()?)?;
+    let open = OpenDevice { device: device.clone(), users: Vec::new(), default_stream: None };
+    process().devices.insert(index, open);
+    Ok(device)
+}
+
+/// Makes device `index` the calling thread's.
+///
+/// # Errors
+/// As [`open`].
+pub fn set(index: i32) -> Result<(), CallError> {
+    open(index)?;
+    let mut process = process();
+    // Nobody but another thread's reset can have closed it in between: then there is none.
+    let open = process.devices.get_mut(&index).ok_or(CallError::NoDevice)?;
+    let thread = thread_number();
+    if !open.users.contains(&thread) {
+        open.users.push(thread);
+    }
+    set_current_index(Some(index));
+    Ok(())
+}
+
+/// The calling thread no longer uses device `index`; the last one closes it, and with it everything that is on it.
+///
+/// # Errors
+/// No such device, or this thread has not set it.
+pub fn reset(index: i32) -> Result<(), CallError> {
+    let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    let count = count()?;
+    if !u32::try_from(index).is_ok_and(|index| index < count) {
+        return Err(CallError::NoSuchDevice { index, count });
+    }
+    let mut process = process();
+    let thread = thread_number();
+    let users = process.devices.get_mut(&index).map(|open| &mut open.users).ok_or(CallError::NoDevice)?;
+    let place = users.iter().position(|user| *user == thread).ok_or(CallError::NoDevice)?;
+    users.remove(place);
+    let is_used = !users.is_empty();
+    if current_index() == Some(index) {
+        set_current_index(None);
+    }
+    if is_used {
+        return Ok(());
+    }
+    let device = process.devices.remove(&index);
+    process.threads.retain(|_, thread| thread.index != index);
+    let comms = process.comms.extract(|comm| comm.index == index);
+    let streams = process.streams.extract(|entry| entry.index == index);
+    let notifies = process.notifies.extract(|entry| entry.index == index);
+    let binaries = process.binaries.extract(|binary| binary.index == index);
+    process.functions.extract(|function| function.index == index);
+    process.args.extract(|args| args.index == index);
+    drop(process);
+    // Outside the lock, since queues are taken back from a scheduler that may be at work.
+    drop((comms, streams, notifies, binaries, device));
+    Ok(())
+}

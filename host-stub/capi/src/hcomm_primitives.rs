@@ -1,0 +1,261 @@
+//! Functions `Hcomm*` of a host process. `include/hcomm/hcomm_primitives.h` is generated from this file.
+//!
+//! A process has each of these names once, and both sides call it: a native kernel, which asks for the device crate, and the
+//! host, which has rules of its own. The thread tells which: a kernel's thread has a current core.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use hcomm_aicpu::abi;
+use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
+use libloading::os::unix::Library;
+
+use super::call::{CallError, hccl};
+use super::comm::{self, ThreadEntry};
+use super::hcomm_res_defs::ThreadHandle;
+use super::process::process;
+use super::support;
+use host_stub::backend::native::in_kernel;
+use host_stub::product::Product;
+
+/// Limit of the host's waits that have none of their own: 50 s longer than that of kernels, so that a wait that has come to
+/// its limit is reported where it began.
+const HOST_WAIT_TIMEOUT_S: u32 = 1836 + 50;
+
+type HcommDataType = c_int;
+type HcommReduceOp = c_int;
+
+/// Calls the device crate in a kernel, and `host` elsewhere.
+fn dispatch(function: &'static str, kernel: impl FnOnce() -> i32, host: impl FnOnce() -> Result<(), CallError>) -> i32 {
+    if in_kernel() { kernel() } else { hccl(function, host) }
+}
+
+/// The thread of a call that moves data, and the product of its device, after the checks that a kernel's call makes too.
+fn host_thread(
+    thread: u64,
+    dst: *const c_void,
+    src: *const c_void,
+) -> Result<(ThreadEntry, &'static Product), CallError> {
+    // A product that is not supported has no threads: whatever the handle is, the product is what is wrong.
+    support::supported()?;
+    for (ptr, name) in [(dst, "dst"), (src, "src")] {
+        if ptr.is_null() {
+            return Err(CallError::Null(name));
+        }
+    }
+    let entry = comm::thread(thread)?;
+    let process = process();
+    let open = process.devices.get(&entry.index).ok_or(CallError::NoDevice)?;
+    Ok((entry, open.device.options().product))
+}
+
+/// A copy by the host: an operation on the stream of its thread.
+fn host_copy(thread: u64, dst: *mut c_void, src: *const c_void, len: u64) -> Result<(), CallError> {
+    let (entry, product) = host_thread(thread, dst, src)?;
+    support::host_copy(product, entry.engine)?;
+    Ok(entry.stream()?.copy(dst.into(), src.into(), len)?)
+}
+
+/// A reduce by the host, as [`host_copy`].
+fn host_reduce(
+    thread: u64,
+    dst: *mut c_void,
+    src: *const c_void,
+    count: u64,
+    data_type: HcommDataType,
+    reduce_op: HcommReduceOp,
+) -> Result<(), CallError> {
+    let (entry, product) = host_thread(thread, dst, src)?;
+    support::host_copy(product, entry.engine)?;
+    Ok(entry.stream()?.reduce(dst.into(), src.into(), count, DataType(data_type), ReduceOp(reduce_op))?)
+}
+
+fn in_kernels_only() -> Result<(), CallError> {
+    Err(CallError::NotSupported("called by the host: it is supported in kernels only".to_owned()))
+}
+
+/// Queues a copy of `len` bytes of device memory from `src` to `dst` on a thread, and returns; the copy runs later.
+///
+/// 0, or 2 for a null argument (also when `len` is 0), 6 for a thread that is not live, 1 for an address past 2^64, 5 where
+/// the product does not support it: on Atlas 350 it is called in kernels, on AICPU_TS threads; 7, 9, 16, 22 as the queue is.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommLocalCopyOnThread(thread: ThreadHandle, dst: *mut c_void, src: *const c_void, len: u64) -> i32 {
+    let kernel = || abi::HcommLocalCopyOnThread(thread, dst, src, len);
+    dispatch("HcommLocalCopyOnThread", kernel, || host_copy(thread, dst, src, len))
+}
+
+/// Queues `dst[i] = dst[i] op src[i]` for `count` elements on a thread, and returns; the reduction runs later. Addresses are
+/// multiples of the size of an element.
+///
+/// As HcommLocalCopyOnThread, and 5 for a type or operator that the engine does not compute, 1 for an address between elements
+/// or more bytes than 64 bits can count.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommLocalReduceOnThread(
+    thread: ThreadHandle,
+    dst: *mut c_void,
+    src: *const c_void,
+    count: u64,
+    data_type: HcommDataType,
+    reduce_op: HcommReduceOp,
+) -> i32 {
+    let kernel = || abi::HcommLocalReduceOnThread(thread, dst, src, count, data_type, reduce_op);
+    dispatch("HcommLocalReduceOnThread", kernel, || host_reduce(thread, dst, src, count, data_type, reduce_op))
+}
+
+/// Queues a task on `thread` that sets notify `dstNotifyIdx` of `dstThread`. In a kernel `thread` is one of AICPU_TS; on the
+/// host it is one of CPU_TS, and the task is an operation of its stream.
+///
+/// 0, or 2 for a null thread, 6 for a thread that is not live or is of the other side, 2 for an index that `dstThread` does
+/// not have.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommThreadNotifyRecordOnThread(
+    thread: ThreadHandle,
+    dst_thread: ThreadHandle,
+    dst_notify_idx: u32,
+) -> i32 {
+    let kernel = || abi::HcommThreadNotifyRecordOnThread(thread, dst_thread, dst_notify_idx);
+    dispatch("HcommThreadNotifyRecordOnThread", kernel, || comm::notify_record(thread, dst_thread, dst_notify_idx))
+}
+
+/// Queues a task on `thread` that waits for its notify `notifyIdx` for up to `timeOut` seconds; 0 means for ever. Which
+/// threads, and the answers: as HcommThreadNotifyRecordOnThread.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommThreadNotifyWaitOnThread(thread: ThreadHandle, notify_idx: u32, time_out: u32) -> i32 {
+    let kernel = || abi::HcommThreadNotifyWaitOnThread(thread, notify_idx, time_out);
+    dispatch("HcommThreadNotifyWaitOnThread", kernel, || comm::notify_wait(thread, notify_idx, time_out))
+}
+
+/// HcommThreadNotifyWaitOnThread with the limit of HcommSetNotifyWaitTimeOut, 1836 s if it was not called; 1886 s on the host.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread: ThreadHandle, notify_idx: u32) -> i32 {
+    let kernel = || abi::HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread, notify_idx);
+    let host = || comm::notify_wait(thread, notify_idx, HOST_WAIT_TIMEOUT_S);
+    dispatch("HcommThreadNotifyWaitOnThreadWithDefaultTimeout", kernel, host)
+}
+
+/// Queues a task on `thread` that sets the notify with an id as aclrtGetNotifyId gives it. Not on Atlas 350: 5.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommAclrtNotifyRecordOnThread(thread: ThreadHandle, dst_notify_id: u64) -> i32 {
+    let kernel = || abi::HcommAclrtNotifyRecordOnThread(thread, dst_notify_id);
+    dispatch("HcommAclrtNotifyRecordOnThread", kernel, || comm::aclrt_notify_record(thread, dst_notify_id))
+}
+
+/// Queues a task on `thread` that waits for the notify with an id as aclrtGetNotifyId gives it, for up to `timeOut` seconds;
+/// 0 means for ever. Not on Atlas 350: 5.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommAclrtNotifyWaitOnThread(thread: ThreadHandle, notify_id: u64, time_out: u32) -> i32 {
+    let kernel = || abi::HcommAclrtNotifyWaitOnThread(thread, notify_id, time_out);
+    dispatch("HcommAclrtNotifyWaitOnThread", kernel, || comm::aclrt_notify_wait(thread, notify_id, time_out))
+}
+
+/// Sets the limit in seconds of waits that have none of their own, until the kernel ends; 0 means for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommSetNotifyWaitTimeOut(time_out: f32) -> i32 {
+    dispatch("HcommSetNotifyWaitTimeOut", || abi::HcommSetNotifyWaitTimeOut(time_out), in_kernels_only)
+}
+
+/// Sets how long in seconds a call waits for room in a full queue, until the kernel ends; 0 means for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommThreadResAcquireTimeOut(time_out: f32) -> i32 {
+    dispatch("HcommThreadResAcquireTimeOut", || abi::HcommThreadResAcquireTimeOut(time_out), in_kernels_only)
+}
+
+/// Starts a batch: what the kernel queues is handed to the device by HcommBatchModeEnd, with one doorbell a queue, or earlier
+/// where a queue is full. In a batch it changes nothing. Tags are not looked at.
+///
+/// 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommBatchModeStart(batch_tag: *const c_char) -> i32 {
+    dispatch("HcommBatchModeStart", || abi::HcommBatchModeStart(batch_tag), in_kernels_only)
+}
+
+/// Ends the batch, however often it was started. Without a batch it does nothing. A batch that a kernel leaves open fails its
+/// launch, and what was not handed over by then does not run.
+///
+/// 0, or the first code of a queue whose tasks were dropped: 16 for a refused doorbell, 22 for a suspension, 6 for a thread
+/// that was freed meanwhile.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommBatchModeEnd(batch_tag: *const c_char) -> i32 {
+    dispatch("HcommBatchModeEnd", || abi::HcommBatchModeEnd(batch_tag), in_kernels_only)
+}
+
+/// Locks the communicator called `commId`, until HcommReleaseComm or the end of the kernel.
+///
+/// # Safety
+/// `commId` is null, or bytes can be read there up to a zero byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcommAcquireComm(comm_id: *const c_char) -> i32 {
+    // SAFETY: passed on.
+    dispatch("HcommAcquireComm", || unsafe { abi::HcommAcquireComm(comm_id) }, in_kernels_only)
+}
+
+/// Unlocks the communicator called `commId`.
+///
+/// # Safety
+/// As for HcommAcquireComm.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcommReleaseComm(comm_id: *const c_char) -> i32 {
+    // SAFETY: passed on.
+    dispatch("HcommReleaseComm", || unsafe { abi::HcommReleaseComm(comm_id) }, in_kernels_only)
+}
+
+/// Waits until the device has taken every task that is queued on a thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommThreadSynchronize(thread: ThreadHandle) -> i32 {
+    dispatch("HcommThreadSynchronize", || abi::HcommThreadSynchronize(thread), in_kernels_only)
+}
+
+/// HcommThreadSynchronize for at most `timeout` seconds; 0 looks once.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommThreadJoin(thread: ThreadHandle, timeout: u32) -> i32 {
+    dispatch("HcommThreadJoin", || abi::HcommThreadJoin(thread, timeout), in_kernels_only)
+}
+
+/// The names that a native kernel may leave undefined, and what they must be bound to.
+fn exports() -> [(&'static CStr, *const c_void); 15] {
+    macro_rules! table {
+        ($($name:ident),*) => {
+            [$((
+                match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => unreachable!(),
+                },
+                $name as *const c_void,
+            )),*]
+        };
+    }
+    table![
+        HcommLocalCopyOnThread,
+        HcommLocalReduceOnThread,
+        HcommThreadNotifyRecordOnThread,
+        HcommThreadNotifyWaitOnThread,
+        HcommThreadNotifyWaitOnThreadWithDefaultTimeout,
+        HcommAclrtNotifyRecordOnThread,
+        HcommAclrtNotifyWaitOnThread,
+        HcommSetNotifyWaitTimeOut,
+        HcommThreadResAcquireTimeOut,
+        HcommBatchModeStart,
+        HcommBatchModeEnd,
+        HcommAcquireComm,
+        HcommReleaseComm,
+        HcommThreadSynchronize,
+        HcommThreadJoin
+    ]
+}
+
+/// Checks that the names of kernels would be bound to this library, before one is loaded. It also keeps all of them in a
+/// program that links the static library.
+///
+/// # Errors
+/// Another library of the process has one of the names.
+pub fn check_exports() -> Result<(), String> {
+    let program = Library::this();
+    for (name, function) in exports() {
+        // SAFETY: only the address is taken.
+        let found = unsafe { program.get::<*const c_void>(name) };
+        // A name that the program does not export is told by the linker when the kernel is loaded.
+        if found.is_ok_and(|found| found.into_raw().cast_const() != function) {
+            return Err(format!("{} is defined by another library of the process too", name.to_string_lossy()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Streams: handles, the default one, waiting.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::call::CallError;
+use super::comm;
+use super::process::{StreamEntry, current_device, process};
+use host_stub::Stream;
+
+/// `aclrtSynchronizeStreamWithTimeout`: no limit.
+const FOREVER: i32 = -1;
+
+/// Handle of a new stream on the calling thread's device.
+///
+/// # Errors
+/// No device.
+pub fn create() -> Result<u64, CallError> {
+    let (index, device) = current_device()?;
+    let stream = Arc::new(Stream::new(&device));
+    Ok(process().streams.insert(StreamEntry { index, stream }))
+}
+
+/// The stream of a handle; null means the default stream of the calling thread's device.
+///
+/// # Errors
+/// No such stream; null without a device.
+pub fn get(handle: u64) -> Result<StreamEntry, CallError> {
+    if handle != 0 {
+        return process().streams.get(handle).cloned();
+    }
+    let (index, device) = current_device()?;
+    let made = StreamEntry { index, stream: Arc::new(Stream::new(&device)) };
+    let mut process = process();
+    let open = process.devices.get(&index).ok_or(CallError::NoDevice)?;
+    if let Some(handle) = open.default_stream {
+        return process.streams.get(handle).cloned();
+    }
+    let handle = process.streams.insert(made.clone());
+    process.devices.get_mut(&index).ok_or(CallError::NoDevice)?.default_stream = Some(handle);
+    Ok(made)
+}
+
+/// Destroys a stream. What still runs on it goes on; threads that are tied to it end.
+///
+/// # Errors
+/// No such stream; null, since the default stream lives as long as its device.
+pub fn destroy(handle: u64) -> Result<(), CallError> {
+    let entry = process().streams.remove(handle)?;
+    comm::release_threads_of_stream(handle);
+    drop(entry);
+    Ok(())
+}
+
+/// Waits for a stream.
+///
+/// # Errors
+/// No such stream, or what went wrong on it.
+pub fn synchronize(handle: u64) -> Result<(), CallError> {
+    Ok(get(handle)?.stream.synchronize()?)
+}
+
+/// Waits for a stream for at most `timeout_ms` milliseconds; -1 = no limit.
+///
+/// # Errors
+/// As [`synchronize`]; not done in time; another negative number.
+pub fn synchronize_for(handle: u64, timeout_ms: i32) -> Result<(), CallError> {
+    let entry = get(handle)?;
+    match u64::try_from(timeout_ms) {
+        Ok(ms) => Ok(entry.stream.synchronize_for(Duration::from_millis(ms))?),
+        Err(_) if timeout_ms == FOREVER => Ok(entry.stream.synchronize()?),
+        Err(_) => Err(CallError::OutOfRange {
+            what: "timeout",
+            value: timeout_ms.into(),
+            must: "must be -1 (no limit) or a number of milliseconds",
+        }),
+    }
+}

@@ -1,0 +1,73 @@
+//! The product of the devices, and what it and its engines allow: asks [`Product`] for everything that it decides.
+#![forbid(unsafe_code)]
+
+use std::ffi::{CStr, CString};
+use std::sync::OnceLock;
+
+use hcomm_aicpu::spec::thread::Engine;
+
+use super::call::CallError;
+use host_stub::Error;
+use host_stub::product::{Acquire, DEFAULT_PRODUCT, PRODUCTS, Product, Refusal, Side};
+
+/// Environment variable with the key of the product that every device of the process is.
+const PRODUCT_VAR: &str = "HCOMM_SIM_PRODUCT";
+
+/// The product of the devices.
+///
+/// # Errors
+/// `HCOMM_SIM_PRODUCT` names none.
+pub fn product() -> Result<&'static Product, CallError> {
+    let Some(value) = std::env::var_os(PRODUCT_VAR) else { return Ok(DEFAULT_PRODUCT) };
+    value.to_str().and_then(Product::from_key).ok_or_else(|| {
+        let keys: Vec<_> = PRODUCTS.iter().map(|product| product.key).collect();
+        CallError::Invalid(format!("{PRODUCT_VAR} is {value:?}: must be one of {}", keys.join(", ")))
+    })
+}
+
+/// Whether the product of the devices is one that the document supports.
+///
+/// # Errors
+/// What the product says; or there is none.
+pub fn supported() -> Result<(), CallError> {
+    let product = product()?;
+    match product.soc {
+        Some(_) => Ok(()),
+        None => Err(Error::from(Refusal::Product(product.name)).into()),
+    }
+}
+
+/// Name of the SoC of the devices; empty if `HCOMM_SIM_PRODUCT` names no product.
+pub fn soc_name() -> &'static CStr {
+    static NAME: OnceLock<CString> = OnceLock::new();
+    NAME.get_or_init(|| CString::new(product().map_or("", |product| product.soc_name)).unwrap_or_default())
+}
+
+/// The engine that threads of the `CommEngine` `number` have.
+///
+/// # Errors
+/// What the product says.
+pub fn thread_engine(product: &Product, function: Acquire, number: i32) -> Result<Engine, CallError> {
+    Ok(product.engine_for(function, Engine(number)).map_err(Error::from)?)
+}
+
+/// The engine of a context: decides where its memory is.
+///
+/// # Errors
+/// Not a `CommEngine`, or one without a context here.
+pub fn context_engine(number: i32) -> Result<Engine, CallError> {
+    match number {
+        0 | 1 => Ok(Engine::CPU_TS),
+        2 | 3 => Ok(Engine::AICPU_TS),
+        4 | 5 => Err(CallError::NotSupported(format!("contexts of engine {number} are not simulated"))),
+        _ => Err(CallError::OutOfRange { what: "engine", value: number.into(), must: "not a CommEngine" }),
+    }
+}
+
+/// Whether the host may queue a copy on a thread of `engine`.
+///
+/// # Errors
+/// What the product says.
+pub fn host_copy(product: &Product, engine: Engine) -> Result<(), CallError> {
+    Ok(product.may_copy(Side::Host, engine).map_err(Error::from)?)
+}

@@ -1,0 +1,329 @@
+//! Allocator of HBM: exact sizes, a free page between allocations, and an answer why an access is wrong.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Page of the device, in bytes. Allocations start on one, so that a free page lies between any two.
+pub const PAGE: u64 = 4096;
+/// Freed ranges that are remembered, to tell "freed" from "never allocated".
+const REMEMBERED: usize = 1024;
+
+/// What an allocation is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Buffers of the user, and the communicator's.
+    User,
+    /// Ring of a hardware queue.
+    Ring,
+    /// Table of thread descriptors.
+    ThreadTable,
+    /// Table of communicators.
+    CommTable,
+    /// Notify ids of a thread.
+    Notify,
+    /// Parameters of a launch.
+    Args,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::User => "a user buffer",
+            Self::Ring => "the ring of a queue",
+            Self::ThreadTable => "the thread table",
+            Self::CommTable => "the table of communicators",
+            Self::Notify => "a notify table",
+            Self::Args => "launch parameters",
+        }
+    }
+}
+
+/// Why a range may not be accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AccessError {
+    /// End of the range is above 2^64.
+    #[error("{addr:#x} + {len} bytes is past the end of the address space")]
+    Overflow {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// In the first page of HBM, which is never mapped.
+    #[error("{addr:#x} is in the page at the start of hbm that is never mapped")]
+    FirstPage {
+        /// First byte.
+        addr: u64,
+    },
+    /// Not an address of this device.
+    #[error("{addr:#x} is not in hbm, which is {base:#x}..{end:#x}")]
+    OutsideHbm {
+        /// First byte.
+        addr: u64,
+        /// Start of HBM.
+        base: u64,
+        /// End of HBM.
+        end: u64,
+    },
+    /// In no allocation, past or present.
+    #[error("{addr:#x} was never allocated")]
+    NeverAllocated {
+        /// First byte.
+        addr: u64,
+    },
+    /// In an allocation that has been freed.
+    #[error("{addr:#x} is in {start:#x}..{end:#x}, which has been freed")]
+    Freed {
+        /// First byte.
+        addr: u64,
+        /// Start of the freed allocation.
+        start: u64,
+        /// End of the freed allocation.
+        end: u64,
+    },
+    /// Starts inside an allocation and ends outside.
+    #[error("{addr:#x} + {len} bytes leaves its allocation {start:#x}..{end:#x}")]
+    LeavesAllocation {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u64,
+        /// Start of the allocation.
+        start: u64,
+        /// End of the allocation.
+        end: u64,
+    },
+    /// The allocation is the device's own.
+    #[error("{addr:#x} is in {}, which only the device may touch", kind.name())]
+    Reserved {
+        /// First byte.
+        addr: u64,
+        /// What is there.
+        kind: Kind,
+    },
+}
+
+/// Why there is no allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AllocError {
+    /// A size of 0.
+    #[error("an allocation of 0 bytes")]
+    Zero,
+    /// No gap is large enough.
+    #[error("no room for {len} bytes: the largest free range of hbm has {largest}")]
+    OutOfMemory {
+        /// Bytes asked for.
+        len: u64,
+        /// Bytes of the largest gap.
+        largest: u64,
+    },
+}
+
+/// Why an address was not freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FreeError {
+    /// Not the first byte of an allocation.
+    #[error("{0:#x} is not the start of an allocation")]
+    NotAnAllocation(u64),
+    /// Freed before.
+    #[error("{0:#x} has been freed already")]
+    Twice(u64),
+    /// The device's own.
+    #[error("{0:#x} is {name}, which is not the caller's to free", name = .1.name())]
+    Reserved(u64, Kind),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    len: u64,
+    kind: Kind,
+}
+
+/// Allocations of one device.
+#[derive(Debug)]
+pub struct Allocator {
+    base: u64,
+    end: u64,
+    live: BTreeMap<u64, Block>,
+    /// Free ranges by start, in whole pages. Neighbours are always merged.
+    free: BTreeMap<u64, u64>,
+    freed: VecDeque<(u64, u64)>,
+}
+
+impl Allocator {
+    /// An allocator of HBM `base..base + size`, whose first page is never given out.
+    pub fn new(base: u64, size: u64) -> Self {
+        // The page behind an allocation is part of what it takes; the last one must be followed by one too.
+        let free = BTreeMap::from([(base + PAGE, size - PAGE)]);
+        Self { base, end: base + size, live: BTreeMap::new(), free, freed: VecDeque::new() }
+    }
+
+    /// Allocates `len` bytes, aligned to a page, and gives the address.
+    ///
+    /// # Errors
+    /// [`AllocError`].
+    pub fn allocate(&mut self, len: u64, kind: Kind) -> Result<u64, AllocError> {
+        if len == 0 {
+            return Err(AllocError::Zero);
+        }
+        let out_of_memory = |free: &BTreeMap<u64, u64>| AllocError::OutOfMemory {
+            len,
+            largest: free.values().map(|size| size.saturating_sub(PAGE)).max().unwrap_or(0),
+        };
+        let Some(extent) = extent(len) else { return Err(out_of_memory(&self.free)) };
+        let Some((&start, &size)) = self.free.iter().find(|&(_, &size)| size >= extent) else {
+            return Err(out_of_memory(&self.free));
+        };
+        self.free.remove(&start);
+        if size > extent {
+            self.free.insert(start + extent, size - extent);
+        }
+        self.live.insert(start, Block { len, kind });
+        // What is live again is no longer "freed".
+        self.freed.retain(|&(from, to)| to <= start || from >= start + len);
+        Ok(start)
+    }
+
+    /// Frees the user's allocation that starts at `addr` and gives its length.
+    ///
+    /// # Errors
+    /// [`FreeError`].
+    pub fn free_user(&mut self, addr: u64) -> Result<u64, FreeError> {
+        match self.live.get(&addr) {
+            Some(Block { kind: Kind::User, .. }) => self.free(addr),
+            Some(block) => Err(FreeError::Reserved(addr, block.kind)),
+            None => self.free(addr),
+        }
+    }
+
+    /// Frees the allocation that starts at `addr`, of any kind, and gives its length.
+    ///
+    /// # Errors
+    /// [`FreeError`].
+    pub fn free(&mut self, addr: u64) -> Result<u64, FreeError> {
+        let Some(block) = self.live.remove(&addr) else {
+            let twice = self.freed.iter().any(|&(start, _)| start == addr);
+            return Err(if twice { FreeError::Twice(addr) } else { FreeError::NotAnAllocation(addr) });
+        };
+        let (mut start, mut size) = (addr, extent(block.len).expect("it was allocated"));
+        if let Some((&before, &before_size)) = self.free.range(..addr).next_back()
+            && before + before_size == addr
+        {
+            self.free.remove(&before);
+            start = before;
+            size += before_size;
+        }
+        if let Some(after_size) = self.free.remove(&(start + size)) {
+            size += after_size;
+        }
+        self.free.insert(start, size);
+        if self.freed.len() == REMEMBERED {
+            self.freed.pop_front();
+        }
+        self.freed.push_back((addr, addr + block.len));
+        Ok(block.len)
+    }
+
+    /// Whether `len` bytes at `addr` lie in one live user allocation. A length of 0 needs a valid first byte.
+    ///
+    /// # Errors
+    /// [`AccessError`]: why not.
+    pub fn check_user(&self, addr: u64, len: u64) -> Result<(), AccessError> {
+        let Some(last) = addr.checked_add(len) else { return Err(AccessError::Overflow { addr, len }) };
+        if addr < self.base || addr >= self.end {
+            return Err(AccessError::OutsideHbm { addr, base: self.base, end: self.end });
+        }
+        if addr < self.base + PAGE {
+            return Err(AccessError::FirstPage { addr });
+        }
+        match self.live.range(..=addr).next_back() {
+            Some((&start, block)) if addr < start + block.len => {
+                if block.kind != Kind::User {
+                    Err(AccessError::Reserved { addr, kind: block.kind })
+                } else if last > start + block.len {
+                    Err(AccessError::LeavesAllocation { addr, len, start, end: start + block.len })
+                } else {
+                    Ok(())
+                }
+            }
+            _ => match self.freed.iter().rev().find(|&&(start, end)| (start..end).contains(&addr)) {
+                Some(&(start, end)) => Err(AccessError::Freed { addr, start, end }),
+                None => Err(AccessError::NeverAllocated { addr }),
+            },
+        }
+    }
+
+    /// Live allocations.
+    pub fn live(&self) -> usize {
+        self.live.len()
+    }
+}
+
+/// What `len` bytes take: whole pages, and the free page behind them.
+fn extent(len: u64) -> Option<u64> {
+    len.checked_next_multiple_of(PAGE)?.checked_add(PAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: u64 = 0x12c0_0000_0000;
+
+    fn allocator() -> Allocator {
+        Allocator::new(BASE, 1 << 20)
+    }
+
+    #[test]
+    fn a_free_page_lies_between_allocations() {
+        let mut alloc = allocator();
+        let first = alloc.allocate(1, Kind::User).unwrap();
+        let second = alloc.allocate(4096, Kind::User).unwrap();
+        let third = alloc.allocate(4097, Kind::User).unwrap();
+        assert_eq!((first, second, third), (BASE + 0x1000, BASE + 0x3000, BASE + 0x5000));
+    }
+
+    #[test]
+    fn ranges_are_checked_to_the_byte() {
+        let mut alloc = allocator();
+        let addr = alloc.allocate(100, Kind::User).unwrap();
+        let (start, end) = (addr, addr + 100);
+        assert_eq!(alloc.check_user(addr, 100), Ok(()));
+        assert_eq!(alloc.check_user(addr + 99, 1), Ok(()));
+        let leaves = AccessError::LeavesAllocation { addr, len: 101, start, end };
+        assert_eq!(alloc.check_user(addr, 101), Err(leaves));
+        assert_eq!(alloc.check_user(end, 1), Err(AccessError::NeverAllocated { addr: end }));
+        assert_eq!(alloc.check_user(addr - 1, 1), Err(AccessError::FirstPage { addr: addr - 1 }));
+        assert_eq!(alloc.check_user(u64::MAX, 2), Err(AccessError::Overflow { addr: u64::MAX, len: 2 }));
+        let outside = AccessError::OutsideHbm { addr: 0, base: BASE, end: BASE + (1 << 20) };
+        assert_eq!(alloc.check_user(0, 1), Err(outside));
+    }
+
+    #[test]
+    fn freed_and_reserved_have_their_own_answer() {
+        let mut alloc = allocator();
+        let ring = alloc.allocate(64, Kind::Ring).unwrap();
+        let addr = alloc.allocate(100, Kind::User).unwrap();
+        assert_eq!(alloc.check_user(ring, 1), Err(AccessError::Reserved { addr: ring, kind: Kind::Ring }));
+        assert_eq!(alloc.free_user(ring), Err(FreeError::Reserved(ring, Kind::Ring)));
+        assert_eq!(alloc.free_user(addr + 1), Err(FreeError::NotAnAllocation(addr + 1)));
+        assert_eq!(alloc.free_user(addr), Ok(100));
+        assert_eq!(alloc.free_user(addr), Err(FreeError::Twice(addr)));
+        let freed = AccessError::Freed { addr: addr + 7, start: addr, end: addr + 100 };
+        assert_eq!(alloc.check_user(addr + 7, 1), Err(freed));
+    }
+
+    #[test]
+    fn freed_ranges_merge_and_are_used_again() {
+        let mut alloc = allocator();
+        let largest = (1 << 20) - 2 * PAGE;
+        let blocks: Vec<_> = (0..8).map(|_| alloc.allocate(4096, Kind::User).unwrap()).collect();
+        for index in [1, 3, 2, 0, 7, 5, 6, 4] {
+            alloc.free(blocks[index]).unwrap();
+        }
+        assert_eq!(alloc.allocate(largest + 1, Kind::User), Err(AllocError::OutOfMemory { len: largest + 1, largest }));
+        let addr = alloc.allocate(largest, Kind::User).unwrap();
+        assert_eq!((addr, alloc.check_user(addr, largest)), (BASE + PAGE, Ok(())));
+        assert_eq!(alloc.allocate(u64::MAX, Kind::User), Err(AllocError::OutOfMemory { len: u64::MAX, largest: 0 }));
+        assert_eq!(alloc.allocate(0, Kind::User), Err(AllocError::Zero));
+    }
+}

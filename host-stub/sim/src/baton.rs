@@ -1,0 +1,584 @@
+//! Deterministic mode: kernels, scheduler and host waits pass one baton, a seed picks who holds it next, time is virtual.
+//!
+//! Whoever takes part has a seat. Only the holder of the baton runs; the others wait for their turn, for a time, or to be
+//! woken. The device stands still while no host thread is inside a call that waits, so that one host thread that does the
+//! same calls twice sees the same twice. Calls of several host threads come in the order that the operating system picks.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What a turn takes, so that a kernel that only looks at the clock sees it go on.
+const TURN_NS: u64 = 100;
+/// Turns without any progress after which time makes a leap: somebody polls for what only time can bring.
+const IDLE_TURNS: u32 = 10_000;
+/// First and longest leap of that kind.
+const LEAP_NS: (u64, u64) = (1_000_000, 1_000_000_000);
+/// One turn in so many draws anew how fast each seat is.
+const REDRAW: u64 = 64;
+/// `alone_until` of a holder that others wait beside.
+const NOT_ALONE: u64 = 0;
+/// A deadline that is never reached.
+const NEVER: u64 = u64::MAX;
+
+/// Seat of the scheduler. Those of the cores follow.
+const STARS: usize = 0;
+
+/// Not the caller's turn any more, ever: the device closes, or the seat was taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone;
+
+/// Why a host's wait ended without its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoTurn {
+    /// The device closes.
+    Gone,
+    /// Nobody could go on, and no other host thread has changed that for as long as the watchdog waits.
+    Deadlock,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    /// Takes no part.
+    Absent,
+    /// Can go on.
+    Ready,
+    /// Can go on at this virtual time, or when woken.
+    Waiting(u64),
+}
+
+struct Seat {
+    status: Status,
+    /// Chance to be picked, relative to the others.
+    weight: u64,
+    /// Never comes back.
+    expelled: bool,
+    /// Waits for the scheduler to achieve something, whatever that is.
+    wants_step: bool,
+    /// Taken away by the watchdog, and nobody has asked yet.
+    stuck: bool,
+    called: Arc<Condvar>,
+}
+
+impl Seat {
+    fn new(status: Status) -> Self {
+        Self { status, weight: 1, expelled: false, wants_step: false, stuck: false, called: Arc::default() }
+    }
+}
+
+struct State {
+    random: SplitMix,
+    seats: Vec<Seat>,
+    holder: Option<usize>,
+    /// Turns that were given, for the watchdog.
+    turns: u64,
+    /// Host threads inside a call.
+    hosts: u32,
+    leap_ns: u64,
+    closed: bool,
+}
+
+impl State {
+    fn can_go_on(&self, index: usize, now: u64) -> bool {
+        match self.seats[index].status {
+            Status::Absent => false,
+            Status::Ready => true,
+            Status::Waiting(deadline) => deadline <= now,
+        }
+    }
+
+    /// Earliest time that somebody waits for and that is not over.
+    fn next_deadline(&self, now: u64) -> u64 {
+        let deadline = |seat: &Seat| if let Status::Waiting(deadline) = seat.status { deadline } else { NEVER };
+        self.seats.iter().map(deadline).filter(|deadline| *deadline > now).min().unwrap_or(NEVER)
+    }
+}
+
+/// The baton of one device.
+pub struct Baton {
+    state: Mutex<State>,
+    /// Virtual time. Written by the holder alone, or under the lock while there is none.
+    now_ns: AtomicU64,
+    /// Up to this time nobody but the holder can go on: its turns need no lock.
+    alone_until: AtomicU64,
+    /// Turns since something was last achieved.
+    idle: AtomicU32,
+    cores: usize,
+    watchdog: Duration,
+}
+
+impl Baton {
+    /// A baton for the scheduler and `cores` cores. A core that keeps it for as long as `watchdog` of real time loses it.
+    pub fn new(seed: u64, cores: usize, watchdog: Duration) -> Self {
+        let mut seats = vec![Seat::new(Status::Ready)];
+        seats.resize_with(1 + cores, || Seat::new(Status::Absent));
+        let random = SplitMix(seed);
+        let state = State { random, seats, holder: None, turns: 0, hosts: 0, leap_ns: LEAP_NS.0, closed: false };
+        Self {
+            state: Mutex::new(state),
+            now_ns: AtomicU64::new(0),
+            alone_until: AtomicU64::new(NOT_ALONE),
+            idle: AtomicU32::new(0),
+            cores,
+            watchdog,
+        }
+    }
+
+    /// Virtual time since the device was opened.
+    pub fn now(&self) -> Duration {
+        Duration::from_nanos(self.now_ns.load(Ordering::Relaxed))
+    }
+
+    /// How long a core may keep the baton.
+    pub fn watchdog(&self) -> Duration {
+        self.watchdog
+    }
+
+    /// The scheduler's first turn.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub fn begin_scheduler(&self) -> Result<(), Gone> {
+        self.wait_for_turn(self.lock(), STARS).map_err(|_| Gone)
+    }
+
+    /// The scheduler has achieved something and can go on.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub fn scheduler_worked(&self) -> Result<(), Gone> {
+        let mut state = self.lock();
+        self.progress(&mut state);
+        for seat in state.seats.iter_mut().filter(|seat| seat.wants_step) {
+            (seat.status, seat.wants_step) = (Status::Ready, false);
+        }
+        drop(state);
+        self.pass(STARS, Status::Ready).map_err(|_| Gone)
+    }
+
+    /// The scheduler has nothing to do until it is woken, or this much time is over.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub fn scheduler_waits(&self, limit: Option<Duration>) -> Result<(), Gone> {
+        let deadline = self.deadline(limit);
+        self.pass(STARS, Status::Waiting(deadline)).map_err(|_| Gone)
+    }
+
+    /// There is something to do for the scheduler.
+    pub fn wake_scheduler(&self) {
+        self.wake(STARS..STARS + 1);
+    }
+
+    /// Something that a host may wait for has happened.
+    pub fn wake_hosts(&self) {
+        self.wake(self.cores + 1..usize::MAX);
+    }
+
+    /// A kernel starts on `core`: from now on it is picked.
+    pub fn add_core(&self, core: usize) {
+        let mut state = self.lock();
+        state.seats[1 + core].status = Status::Ready;
+        self.alone_until.store(NOT_ALONE, Ordering::Relaxed);
+    }
+
+    /// First turn of the kernel on `core`.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub fn begin_core(&self, core: usize) -> Result<(), Gone> {
+        self.wait_for_turn(self.lock(), 1 + core).map_err(|_| Gone)
+    }
+
+    /// The kernel on `core` lets others go before it.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub fn turn(&self, core: usize) -> Result<(), Gone> {
+        // Alone, the seed has nothing to pick: only time goes on.
+        let now = self.now_ns.load(Ordering::Relaxed) + TURN_NS;
+        let idle = self.idle.load(Ordering::Relaxed);
+        if now < self.alone_until.load(Ordering::Relaxed) && idle < IDLE_TURNS {
+            self.now_ns.store(now, Ordering::Relaxed);
+            self.idle.store(idle + 1, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.pass(1 + core, Status::Ready).map_err(|_| Gone)
+    }
+
+    /// The kernel on `core` waits for a time.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub fn delay(&self, core: usize, ns: u64) -> Result<(), Gone> {
+        let until = self.now_ns.load(Ordering::Relaxed).saturating_add(ns);
+        if ns == 0 {
+            return self.turn(core);
+        }
+        if until < self.alone_until.load(Ordering::Relaxed) {
+            self.now_ns.store(until, Ordering::Relaxed);
+            self.idle.store(0, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.pass(1 + core, Status::Waiting(until)).map_err(|_| Gone)
+    }
+
+    /// The kernel on `core` has ended.
+    pub fn end_core(&self, core: usize) {
+        self.leave(1 + core);
+    }
+
+    /// Takes the seat of `core` away for good.
+    pub fn expel(&self, core: usize) {
+        self.expel_seat(&mut self.lock(), 1 + core);
+    }
+
+    /// Whether the watchdog has taken the seat of `core` away. Says so once.
+    pub fn take_stuck(&self, core: usize) -> bool {
+        std::mem::take(&mut self.lock().seats[1 + core].stuck)
+    }
+
+    /// A host thread takes part, for as long as it keeps what this gives, and waits for its first turn.
+    pub fn enter(&self) -> HostTurn<'_> {
+        let mut state = self.lock();
+        let first = self.cores + 1;
+        let free = (first..state.seats.len()).find(|index| state.seats[*index].status == Status::Absent);
+        let seat = free.unwrap_or_else(|| {
+            state.seats.push(Seat::new(Status::Absent));
+            state.seats.len() - 1
+        });
+        state.seats[seat].status = Status::Ready;
+        state.hosts += 1;
+        self.alone_until.store(NOT_ALONE, Ordering::Relaxed);
+        if state.holder.is_none() {
+            self.pick(&mut state);
+        }
+        // If the device closes, every wait of the host says so.
+        let _ = self.wait_for_turn(state, seat);
+        HostTurn { baton: self, seat }
+    }
+
+    /// Ends it: nobody waits for a turn any more.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        self.alone_until.store(NOT_ALONE, Ordering::Relaxed);
+        for seat in &state.seats {
+            seat.called.notify_all();
+        }
+    }
+
+    fn deadline(&self, limit: Option<Duration>) -> u64 {
+        let ns = |limit: Duration| u64::try_from(limit.as_nanos()).unwrap_or(NEVER);
+        limit.map_or(NEVER, |limit| self.now_ns.load(Ordering::Relaxed).saturating_add(ns(limit)))
+    }
+
+    fn progress(&self, state: &mut State) {
+        self.idle.store(0, Ordering::Relaxed);
+        state.leap_ns = LEAP_NS.0;
+    }
+
+    fn wake(&self, seats: std::ops::Range<usize>) {
+        let mut state = self.lock();
+        let range = seats.start..seats.end.min(state.seats.len());
+        for seat in &mut state.seats[range] {
+            if matches!(seat.status, Status::Waiting(_)) {
+                seat.status = Status::Ready;
+            }
+        }
+        self.progress(&mut state);
+        self.alone_until.store(NOT_ALONE, Ordering::Relaxed);
+        if state.holder.is_none() {
+            self.pick(&mut state);
+        }
+    }
+
+    fn leave(&self, seat: usize) {
+        let mut state = self.lock();
+        state.seats[seat].status = Status::Absent;
+        state.seats[seat].wants_step = false;
+        if seat > self.cores {
+            state.hosts -= 1;
+        }
+        self.progress(&mut state);
+        if state.holder == Some(seat) {
+            self.pick(&mut state);
+        }
+    }
+
+    fn expel_seat(&self, state: &mut State, seat: usize) {
+        state.seats[seat].status = Status::Absent;
+        state.seats[seat].expelled = true;
+        state.seats[seat].called.notify_all();
+        self.alone_until.store(NOT_ALONE, Ordering::Relaxed);
+        if state.holder == Some(seat) {
+            self.pick(state);
+        }
+    }
+
+    /// The holder gives the baton away and waits for its next turn.
+    fn pass(&self, seat: usize, status: Status) -> Result<(), NoTurn> {
+        let mut state = self.lock();
+        if state.closed || state.seats[seat].expelled {
+            return Err(NoTurn::Gone);
+        }
+        state.seats[seat].status = status;
+        self.pick(&mut state);
+        self.wait_for_turn(state, seat)
+    }
+
+    /// Gives the baton to one of those that can go on; lets time go on if there is none.
+    fn pick(&self, state: &mut State) {
+        state.holder = None;
+        self.alone_until.store(NOT_ALONE, Ordering::Relaxed);
+        if state.hosts == 0 || state.closed {
+            return;
+        }
+        let mut now = self.now_ns.load(Ordering::Relaxed).saturating_add(TURN_NS);
+        let idle = self.idle.load(Ordering::Relaxed);
+        self.idle.store(idle + 1, Ordering::Relaxed);
+        if idle >= IDLE_TURNS {
+            now = now.saturating_add(state.leap_ns).min(state.next_deadline(now));
+            state.leap_ns = (state.leap_ns * 2).min(LEAP_NS.1);
+            self.idle.store(0, Ordering::Relaxed);
+        }
+        if !(0..state.seats.len()).any(|seat| state.can_go_on(seat, now)) {
+            match state.next_deadline(now) {
+                NEVER => return,
+                deadline => now = deadline,
+            }
+            self.idle.store(0, Ordering::Relaxed);
+        }
+        self.now_ns.store(now, Ordering::Relaxed);
+        let seat = self.draw(state, now);
+        state.seats[seat].status = Status::Ready;
+        state.holder = Some(seat);
+        state.turns += 1;
+        if (0..state.seats.len()).filter(|seat| state.can_go_on(*seat, now)).count() == 1 {
+            self.alone_until.store(state.next_deadline(now), Ordering::Relaxed);
+        }
+        state.seats[seat].called.notify_all();
+    }
+
+    /// The seed's choice. Seats differ in speed, and the speeds change: a slow device, a slow core, and each other case.
+    fn draw(&self, state: &mut State, now: u64) -> usize {
+        let candidates: Vec<usize> = (0..state.seats.len()).filter(|seat| state.can_go_on(*seat, now)).collect();
+        if let [only] = candidates[..] {
+            return only;
+        }
+        if state.random.below(REDRAW) == 0 {
+            for seat in &mut state.seats {
+                seat.weight = 1 << (2 * state.random.below(4));
+            }
+        }
+        let total = candidates.iter().map(|seat| state.seats[*seat].weight).sum();
+        let mut drawn = state.random.below(total);
+        let chosen = candidates.into_iter().find(|seat| {
+            let weight = state.seats[*seat].weight;
+            let hit = drawn < weight;
+            drawn = drawn.saturating_sub(weight);
+            hit
+        });
+        chosen.expect("the draw is below the sum of the weights")
+    }
+
+    fn wait_for_turn(&self, mut state: MutexGuard<'_, State>, seat: usize) -> Result<(), NoTurn> {
+        let called = Arc::clone(&state.seats[seat].called);
+        let progress = |state: &State| (state.turns, self.now_ns.load(Ordering::Relaxed));
+        let mut seen = progress(&state);
+        loop {
+            if state.closed || state.seats[seat].expelled {
+                return Err(NoTurn::Gone);
+            }
+            if state.holder == Some(seat) {
+                return Ok(());
+            }
+            let (guard, waited) = called.wait_timeout(state, self.watchdog).unwrap_or_else(PoisonError::into_inner);
+            state = guard;
+            let now = progress(&state);
+            if waited.timed_out() && now == seen {
+                match state.holder {
+                    Some(holder) if (1..=self.cores).contains(&holder) => self.bark(&mut state, holder),
+                    None if seat > self.cores => return Err(NoTurn::Deadlock),
+                    // Scheduler and host calls end by themselves; the scheduler may copy many bytes.
+                    _ => {}
+                }
+            }
+            seen = now;
+        }
+    }
+
+    /// Takes the baton from a core that has kept it for too long.
+    fn bark(&self, state: &mut State, seat: usize) {
+        state.seats[seat].stuck = true;
+        state.seats[STARS].status = Status::Ready;
+        self.expel_seat(state, seat);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A host thread that holds the baton. Dropped, it takes part no more.
+pub struct HostTurn<'b> {
+    baton: &'b Baton,
+    seat: usize,
+}
+
+impl HostTurn<'_> {
+    /// Lets others go before.
+    ///
+    /// # Errors
+    /// [`NoTurn`].
+    pub fn pass(&self) -> Result<(), NoTurn> {
+        self.baton.pass(self.seat, Status::Ready)
+    }
+
+    /// Waits until something has happened that hosts wait for, or for this virtual time.
+    ///
+    /// # Errors
+    /// [`NoTurn`].
+    pub fn wait(&self, until: Option<Duration>) -> Result<(), NoTurn> {
+        let deadline = until.map_or(NEVER, |until| u64::try_from(until.as_nanos()).unwrap_or(NEVER));
+        self.baton.pass(self.seat, Status::Waiting(deadline))
+    }
+
+    /// Waits for an answer of the scheduler.
+    ///
+    /// # Errors
+    /// [`RecvTimeoutError`]: the device closes, or nothing can go on.
+    pub fn receive<T>(&self, answer: &Receiver<T>) -> Result<T, RecvTimeoutError> {
+        loop {
+            match answer.try_recv() {
+                Ok(answer) => return Ok(answer),
+                Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
+                Err(TryRecvError::Empty) => {}
+            }
+            self.baton.lock().seats[self.seat].wants_step = true;
+            self.wait(None).map_err(|_| RecvTimeoutError::Timeout)?;
+        }
+    }
+}
+
+impl Drop for HostTurn<'_> {
+    fn drop(&mut self) {
+        self.baton.leave(self.seat);
+    }
+}
+
+/// A small generator whose whole state is one number (SplitMix64, public domain).
+#[derive(Clone, Copy, Debug)]
+pub struct SplitMix(pub u64);
+
+impl SplitMix {
+    /// A number below `limit`, which is not 0.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WATCHDOG: Duration = Duration::from_millis(50);
+
+    /// What one run of a scheduler and two cores, each with `turns` turns, looks like: who had the baton, in order.
+    fn order(seed: u64, turns: usize) -> Vec<usize> {
+        let (baton, order) = (Baton::new(seed, 2, Duration::from_secs(60)), Mutex::new(Vec::new()));
+        let note = |who| order.lock().unwrap().push(who);
+        std::thread::scope(|scope| {
+            for core in 0..2 {
+                baton.add_core(core);
+                let (baton, note) = (&baton, &note);
+                scope.spawn(move || {
+                    baton.begin_core(core).unwrap();
+                    // The host ends it all once it has seen every turn.
+                    let turn = |_| {
+                        note(core);
+                        baton.turn(core).is_ok()
+                    };
+                    if (0..turns).all(turn) {
+                        baton.end_core(core);
+                    }
+                });
+            }
+            scope.spawn(|| {
+                baton.begin_scheduler().unwrap();
+                let turn = |_| {
+                    note(2);
+                    baton.scheduler_worked().is_ok()
+                };
+                assert!(!(0..turns).all(turn) || baton.scheduler_waits(None) == Err(Gone));
+            });
+            let host = baton.enter();
+            while order.lock().unwrap().len() < 3 * turns {
+                host.wait(Some(baton.now() + Duration::from_secs(1))).unwrap();
+            }
+            baton.close();
+        });
+        order.into_inner().unwrap()
+    }
+
+    #[test]
+    fn seed_decides_the_order() {
+        let orders: Vec<_> = (0..10).map(|seed| order(seed, 10)).collect();
+        for (seed, first) in (0..).zip(&orders) {
+            assert_eq!(*first, order(seed, 10), "seed {seed}");
+            assert!((0..3).all(|who| first.iter().filter(|seen| **seen == who).count() == 10), "seed {seed}");
+        }
+        assert!(orders.iter().any(|other| *other != orders[0]));
+    }
+
+    #[test]
+    fn nobody_runs_without_a_host() {
+        let baton = Baton::new(1, 2, WATCHDOG);
+        std::thread::scope(|scope| {
+            let scheduler = scope.spawn(|| baton.begin_scheduler());
+            std::thread::sleep(WATCHDOG * 3);
+            assert!(!scheduler.is_finished());
+            baton.close();
+            assert_eq!(scheduler.join().unwrap(), Err(Gone));
+        });
+    }
+
+    #[test]
+    fn host_that_waits_for_nothing_hears_of_it() {
+        let baton = Baton::new(1, 2, WATCHDOG);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                baton.begin_scheduler().unwrap();
+                assert_eq!(baton.scheduler_waits(None), Err(Gone));
+            });
+            let host = baton.enter();
+            assert_eq!(host.wait(None), Err(NoTurn::Deadlock));
+            let (_sender, answer) = std::sync::mpsc::channel::<()>();
+            assert_eq!(host.receive(&answer), Err(RecvTimeoutError::Timeout));
+            baton.close();
+            assert_eq!(host.wait(None), Err(NoTurn::Gone));
+        });
+    }
+
+    #[test]
+    fn time_goes_to_the_earliest_deadline() {
+        let baton = Baton::new(1, 2, WATCHDOG);
+        let host = baton.enter();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                baton.begin_scheduler().unwrap();
+                baton.scheduler_waits(Some(Duration::from_secs(5))).unwrap();
+                assert_eq!(baton.now().as_secs(), 5);
+                assert_eq!(baton.scheduler_waits(None), Err(Gone));
+            });
+            host.wait(Some(Duration::from_secs(7))).unwrap();
+            assert_eq!(baton.now(), Duration::from_secs(7));
+            baton.close();
+        });
+    }
+}

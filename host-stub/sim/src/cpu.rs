@@ -1,0 +1,77 @@
+//! The AI CPU as the scheduler sees it: how a launch gets there and back.
+
+use std::ffi::c_void;
+
+use super::stream::KernelLaunch;
+
+/// A kernel of this process: takes the address of its parameters and returns its code.
+pub type KernelFn = extern "C-unwind" fn(args: *const c_void) -> u32;
+
+/// Where a kernel is.
+#[derive(Clone, Copy, Debug)]
+pub enum KernelEntry {
+    /// A function of this process.
+    Native(KernelFn),
+    /// An address of the image.
+    Image(u64),
+}
+
+/// How a kernel returned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Returned {
+    /// Its code.
+    pub code: u32,
+    /// Instructions that it executed; 0 where they aren't counted.
+    pub instructions: u64,
+    /// It had started a batch and not ended it.
+    pub batch_left_open: bool,
+    /// Queues that it rang, each with the entries rung since the queue was made; `None`: the CPU does not see it.
+    pub rung: Option<Vec<(u32, u64)>>,
+}
+
+/// Why a kernel did not return.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CpuFault {
+    /// The kernel panicked or caused an exception.
+    Kernel(String),
+    /// The processor is gone.
+    Cpu(String),
+}
+
+/// An AI CPU. Driven by the scheduler alone.
+pub trait Cpu: Send {
+    /// Cores that take launches.
+    fn cores(&self) -> usize;
+
+    /// Starts a kernel on `core`, which runs none.
+    ///
+    /// # Errors
+    /// [`CpuFault`]: it can't.
+    fn start(&mut self, core: usize, launch: &KernelLaunch) -> Result<(), CpuFault>;
+
+    /// Asks whether the kernel on `core` has returned.
+    ///
+    /// # Errors
+    /// [`CpuFault`]: it never will.
+    fn poll(&mut self, core: usize) -> Result<Option<Returned>, CpuFault>;
+
+    /// Whether end and doorbells of a kernel show only when somebody looks. Otherwise the scheduler is told.
+    fn is_polled(&self) -> bool;
+
+    /// Where the kernel that runs on `core` is, for a message; `None` if nobody can tell.
+    fn whereabouts(&mut self, core: usize) -> Option<String> {
+        let _ = core;
+        None
+    }
+
+    /// Gives up the kernel on `core`: the core is not used again before a [`restart`](Self::restart).
+    fn abandon(&mut self, core: usize);
+
+    /// Ends whatever runs, and makes every core as new.
+    ///
+    /// # Errors
+    /// [`CpuFault::Cpu`]: it can't.
+    fn restart(&mut self) -> Result<(), CpuFault> {
+        Err(CpuFault::Cpu("this ai cpu can't be restarted".to_owned()))
+    }
+}

@@ -1,0 +1,258 @@
+//! What the scheduler does with the task at the head of a queue.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::decode::{self, Action, Effect, Task, Until};
+use super::engine::{INLINE_LEN, Job, Transfer};
+use super::error::{DeviceError, TaskError};
+use super::fault::Fault;
+use super::memory::{Memory, OutsideHbm};
+use super::order::Before;
+use super::queue::{HwQueue, QueueConfig, QueueWait, Registers};
+use super::reduce::Reduce;
+use super::scheduler::Scheduler;
+use super::trace::{TaskPlace, TaskRange, What, Who};
+
+/// When a wait of `timeout_s` seconds that begins at `now` is over; 0 s: never.
+pub(super) fn deadline(now: Duration, timeout_s: u32) -> Option<Duration> {
+    (timeout_s != 0).then(|| now.saturating_add(Duration::from_secs(timeout_s.into())))
+}
+
+impl<M: Memory> Scheduler<M> {
+    /// Carries out the task at the head of a queue, hands it to an engine, or parks the queue if it is a wait.
+    pub(super) fn run_task(&mut self, sq_id: u32) {
+        let Some(queue) = self.queue_mut(sq_id) else { return };
+        let addr = queue.slot_addr();
+        let Ok(sqe) = self.shared.memory.load_sqe(addr) else {
+            return self.task_failed(sq_id, 0, TaskError::Slot { addr });
+        };
+        let task_id = decode::task_id(self.shared.soc, &sqe);
+        if let Some(queue) = self.queue_mut(sq_id) {
+            queue.task_id = task_id;
+        }
+        if let Err(error) = self.carry_out(sq_id, &sqe) {
+            self.task_failed(sq_id, task_id, error);
+        }
+    }
+
+    fn carry_out(&mut self, sq_id: u32, sqe: &[u8; 64]) -> Result<(), TaskError> {
+        let task = decode::decode(self.shared.soc, sqe)?;
+        self.record_start(sq_id, task.action);
+        match task.action {
+            Action::Sdma { .. } => self.transfer(sq_id, &task),
+            Action::PlaceHolder => {
+                self.task_done(sq_id);
+                Ok(())
+            }
+            Action::WriteValue { addr, value } => {
+                let len = size_of_val(&value) as u32;
+                let alloc = self.shared.lock_alloc();
+                alloc.check_user(addr, len.into()).map_err(|error| TaskError::Dst { len, error })?;
+                drop(alloc);
+                self.shared
+                    .memory
+                    .write_value(addr, value)
+                    .map_err(|OutsideHbm { addr, .. }| TaskError::Slot { addr })?;
+                self.task_done(sq_id);
+                Ok(())
+            }
+            Action::RemoteRecord { addr } => Err(TaskError::NoOtherChip { addr }),
+            Action::Record { id, effect } => {
+                let Some(queue) = self.queue_mut(sq_id) else { return Ok(()) };
+                queue.before.note(queue.life, queue.done_total + 1);
+                let before = queue.before.clone();
+                self.record(id, effect, &before)?;
+                self.task_done(sq_id);
+                Ok(())
+            }
+            Action::Wait { id, until, timeout_s } => self.wait(sq_id, task.task_id, id, until, timeout_s),
+        }
+    }
+
+    fn transfer(&mut self, sq_id: u32, task: &Task) -> Result<(), TaskError> {
+        let Action::Sdma { src, dst, len, opcode } = task.action else { return Ok(()) };
+        let reduce = match opcode {
+            0 => None,
+            opcode => Some(Reduce::from_opcode(opcode).ok_or(TaskError::Opcode { opcode })?),
+        };
+        if let Some(size) = reduce.map(Reduce::element_len).filter(|size| !len.is_multiple_of(*size)) {
+            return Err(TaskError::CutElement { len, size });
+        }
+        if len != 0 {
+            let alloc = self.shared.lock_alloc();
+            alloc.check_user(src, len.into()).map_err(|error| TaskError::Src { len, error })?;
+            alloc.check_user(dst, len.into()).map_err(|error| TaskError::Dst { len, error })?;
+            drop(alloc);
+            self.check_overlap(sq_id, src, dst, len)?;
+        }
+        self.inject(sq_id, task)?;
+        if len == 0 {
+            self.task_done(sq_id);
+            return Ok(());
+        }
+        let transfer = Transfer { dst, src, len, reduce };
+        let job = Job { sq_id, transfer };
+        if self.defer(job) {
+            if let Some(queue) = self.queue_mut(sq_id) {
+                queue.busy = true;
+            }
+            return Ok(());
+        }
+        match &self.engines {
+            Some(engines) if len >= INLINE_LEN => {
+                engines.submit(job);
+                self.has_woken = true;
+                if let Some(queue) = self.queue_mut(sq_id) {
+                    queue.busy = true;
+                }
+            }
+            _ => {
+                transfer.run(&*self.shared.memory).map_err(|OutsideHbm { addr, .. }| TaskError::Slot { addr })?;
+                self.task_done(sq_id);
+            }
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// [`TaskError::Overlap`], unless that is only to be logged.
+    fn check_overlap(&self, sq_id: u32, src: u64, dst: u64, len: u32) -> Result<(), TaskError> {
+        if src == dst || src.abs_diff(dst) >= u64::from(len) {
+            return Ok(());
+        }
+        let error = TaskError::Overlap { src, dst, len };
+        if !self.conduct.overlap_is_warning {
+            return Err(error);
+        }
+        self.shared.counters.overlaps.fetch_add(1, Ordering::Relaxed);
+        log::warn!("sq {sq_id}: {error}");
+        Ok(())
+    }
+
+    /// # Errors
+    /// What the fault plan has for this task. Only transfers are counted: notifies do not go through the engine.
+    fn inject(&mut self, sq_id: u32, task: &Task) -> Result<(), TaskError> {
+        let Action::Sdma { src, dst, len, .. } = task.action else { return Ok(()) };
+        let Some(name) = self.queue_mut(sq_id).map(|queue| queue.config.name()) else { return Ok(()) };
+        match self.faults.task(name, task.task_id) {
+            Some(Fault::Translation) => Err(TaskError::Translation { src, len }),
+            Some(_) => Err(TaskError::Engine { src, dst, len }),
+            None => Ok(()),
+        }
+    }
+
+    /// An engine has done the task at the head of a queue.
+    pub(super) fn transferred(&mut self, sq_id: u32, result: Result<(), OutsideHbm>) {
+        if let Some(queue) = self.queue_mut(sq_id) {
+            queue.busy = false;
+            match result {
+                Ok(()) => self.task_done(sq_id),
+                Err(OutsideHbm { addr, .. }) => {
+                    let task_id = queue.task_id;
+                    self.task_failed(sq_id, task_id, TaskError::Slot { addr });
+                }
+            }
+        }
+        self.finish_removals();
+    }
+
+    /// Records a notify and lets the queues that wait for it look again.
+    pub(super) fn record(&mut self, id: u32, effect: Effect, before: &Before) -> Result<(), TaskError> {
+        for sq_id in self.notifies.record(id, effect, before)? {
+            if let Some(wait) = self.queue_mut(sq_id).and_then(|queue| queue.wait.as_mut()) {
+                wait.parked = false;
+                self.activate(sq_id);
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, sq_id: u32, task_id: u32, id: u32, until: Until, timeout_s: u32) -> Result<(), TaskError> {
+        let now = self.now;
+        let taken = self.notifies.take(id, until)?;
+        let Some(queue) = self.queues.get_mut(sq_id as usize).and_then(Option::as_mut) else { return Ok(()) };
+        if let Some(before) = taken {
+            queue.before.join(before);
+            self.task_done(sq_id);
+            return Ok(());
+        }
+        let wait = queue.wait.get_or_insert(QueueWait {
+            task_id,
+            notify_id: id,
+            timeout_s,
+            deadline: deadline(now, timeout_s),
+            parked: true,
+        });
+        wait.parked = true;
+        self.next_deadline = self.next_deadline.into_iter().chain(wait.deadline).min();
+        self.notifies.wait(id, sq_id);
+        Ok(())
+    }
+
+    /// Fails the waits whose time is over.
+    pub(super) fn end_late_waits(&mut self) {
+        if self.next_deadline.is_none_or(|deadline| self.now < deadline) {
+            return;
+        }
+        let parked = |queue: &&HwQueue| queue.is_parked() && !queue.stopped;
+        let waits = self.queues.iter().flatten().filter(parked);
+        let waits: Vec<_> = waits.filter_map(|queue| Some((queue.config.sq_id, queue.wait?))).collect();
+        self.next_deadline = waits.iter().filter_map(|(_, wait)| wait.deadline).filter(|at| self.now < *at).min();
+        for (sq_id, wait) in waits {
+            if wait.deadline.is_some_and(|deadline| deadline <= self.now) {
+                let notify = self.notifies.name(wait.notify_id);
+                let error = TaskError::WaitTimeout { notify, timeout_s: wait.timeout_s };
+                self.task_failed(sq_id, wait.task_id, error);
+            }
+        }
+    }
+
+    fn task_done(&mut self, sq_id: u32) {
+        let Some(queue) = self.queue_mut(sq_id) else { return };
+        let task = place(queue);
+        let head = queue.advance();
+        self.shared.recorder.record(Who::Sdma, || What::TaskEnded { task });
+        self.shared.recorder.record(Who::Stars, || What::HeadPublished { sq_id, head });
+        Registers::of(&*self.shared.memory, sq_id).set_head(head);
+        self.shared.counters.tasks.fetch_add(1, Ordering::Relaxed);
+        if let Some(entry) = self.shared.queues.get(sq_id) {
+            entry.tasks.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn record_start(&self, sq_id: u32, action: Action) {
+        let recorder = &self.shared.recorder;
+        let Some(queue) = self.queues.get(sq_id as usize).and_then(Option::as_ref) else { return };
+        // A wait that looks again has started before.
+        if !recorder.is_on() || queue.wait.is_some() {
+            return;
+        }
+        let range = match action {
+            Action::Sdma { src, dst, len, .. } => TaskRange { dst, src, len },
+            Action::WriteValue { addr, .. } => TaskRange { dst: addr, src: 0, len: 4 },
+            Action::PlaceHolder | Action::Record { .. } | Action::RemoteRecord { .. } | Action::Wait { .. } => {
+                TaskRange { dst: 0, src: 0, len: 0 }
+            }
+        };
+        recorder.record(Who::Sdma, || What::TaskStarted {
+            task: place(queue),
+            kind: action.name(),
+            range,
+            origin: recorder.origin(sq_id, queue.head),
+        });
+    }
+
+    fn task_failed(&mut self, sq_id: u32, task_id: u32, error: TaskError) {
+        let Some(queue) = self.queue_mut(sq_id) else { return };
+        queue.stopped = true;
+        let (queue, slot) = (queue.config.name(), queue.head);
+        self.fail(DeviceError::Task { queue, task_id, slot, error });
+    }
+}
+
+/// The task at the head of a queue.
+fn place(queue: &HwQueue) -> TaskPlace {
+    let QueueConfig { stream_id, sq_id, .. } = queue.config;
+    TaskPlace { stream_id, sq_id, slot: queue.head, task_id: queue.task_id }
+}

@@ -1,0 +1,113 @@
+//! Commands for the scheduler, and how it sleeps until the next one.
+
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::Thread;
+use std::time::Duration;
+
+use super::baton::Baton;
+use super::error::DoorbellError;
+use super::memory::OutsideHbm;
+use super::notify::Owner;
+use super::queue::QueueConfig;
+use super::recovery::Recovery;
+use super::stream::{Op, StreamId, StreamShared};
+
+/// What the scheduler is told.
+#[derive(Debug)]
+pub enum Command {
+    /// A queue belongs to a thread now.
+    AddQueue(QueueConfig),
+    /// Queues belong to no thread any more. Answered when no engine works on them.
+    RemoveQueues(Vec<u32>, SyncSender<()>),
+    /// Notifies belong to somebody now.
+    AddNotifies(Vec<(u32, Owner)>),
+    /// Notifies belong to nobody any more.
+    RemoveNotifies(Vec<u32>),
+    /// Queues are to stop; answered when they have.
+    SuspendQueues(Vec<u32>, SyncSender<()>),
+    /// Queues, or the device, start anew.
+    Recover(Recovery),
+    /// A new stream.
+    AddStream(Arc<StreamShared>),
+    /// Forget a stream.
+    RemoveStream(StreamId),
+    /// The next operation of a stream.
+    Submit(StreamId, Op),
+    /// A queue was rung.
+    Rung(u32),
+    /// A doorbell was refused.
+    BadDoorbell(u32, DoorbellError),
+    /// The kernel on a core has ended.
+    CoreEnded,
+    /// An engine has done the task at the head of a queue.
+    Transferred {
+        /// Queue.
+        sq_id: u32,
+        /// How it went.
+        result: Result<(), OutsideHbm>,
+    },
+    /// End the thread.
+    Stop,
+}
+
+/// Commands for the scheduler, and its wake-up.
+#[derive(Default)]
+pub struct Inbox {
+    commands: Mutex<Vec<Command>>,
+    pending: AtomicBool,
+    sleeping: AtomicBool,
+    thread: OnceLock<Thread>,
+    /// Deterministic mode: the scheduler waits for the baton instead.
+    baton: Option<Arc<Baton>>,
+}
+
+impl Inbox {
+    /// An inbox of deterministic mode.
+    pub fn with_baton(baton: Arc<Baton>) -> Self {
+        Self { baton: Some(baton), ..Self::default() }
+    }
+
+    /// Hands a command over and wakes the scheduler if it sleeps.
+    pub fn send(&self, command: Command) {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner).push(command);
+        self.pending.store(true, Ordering::Relaxed);
+        if let Some(baton) = &self.baton {
+            return baton.wake_scheduler();
+        }
+        // Pairs with the fence of `park`: either we see `sleeping`, or the scheduler sees `pending`.
+        fence(Ordering::SeqCst);
+        if self.sleeping.load(Ordering::Relaxed)
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+
+    /// Names the thread that [`send`](Self::send) wakes: the caller.
+    pub fn attach(&self) {
+        // Called once for each device, by its scheduler thread; a second call would name the same thread.
+        let _ = self.thread.set(std::thread::current());
+    }
+
+    /// Sleeps until a command is there, or `limit` is over.
+    pub fn park(&self, limit: Option<Duration>) {
+        self.sleeping.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if !self.pending.load(Ordering::Relaxed) {
+            match limit {
+                Some(limit) => std::thread::park_timeout(limit),
+                None => std::thread::park(),
+            }
+        }
+        self.sleeping.store(false, Ordering::Relaxed);
+    }
+
+    /// Moves all commands to the end of `into`.
+    pub fn take(&self, into: &mut Vec<Command>) {
+        if self.pending.swap(false, Ordering::Acquire) {
+            into.append(&mut self.commands.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+}

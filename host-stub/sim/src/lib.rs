@@ -1,0 +1,33 @@
+//! The simulated device: memory, hardware queues, task scheduler, SDMA engines.
+//!
+//! It reads descriptors by byte offset from its own table ([`decode`]) and never calls the code that builds them. Memory and
+//! AI CPU are traits ([`memory::Memory`], [`cpu::Cpu`]), which the crates above implement.
+#![forbid(unsafe_code)]
+
+pub mod alloc;
+pub mod baton;
+pub mod cpu;
+pub mod deadlock;
+pub mod decode;
+mod decode910;
+pub mod engine;
+pub mod error;
+mod execute;
+pub mod fault;
+pub mod hold;
+pub mod inbox;
+pub mod memory;
+pub mod notify;
+mod operations;
+pub mod order;
+pub mod queue;
+pub mod recovery;
+pub mod reduce;
+pub mod scheduler;
+#[cfg(test)]
+mod scheduler_tests;
+pub mod shared;
+pub mod stream;
+pub mod trace;
+
+pub use stream::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamId, StreamShared};

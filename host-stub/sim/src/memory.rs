@@ -1,0 +1,51 @@
+//! What the device needs of its memory.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use super::reduce::Reduce;
+
+/// An access that is not inside HBM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{len} bytes at {addr:#x} are not inside hbm")]
+pub struct OutsideHbm {
+    /// First byte.
+    pub addr: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+/// What scheduler and engines need of memory. A test runs them over a plain vector.
+pub trait Memory: Send + Sync + 'static {
+    /// Reads the 64 bytes of a descriptor, in eight 64-bit words.
+    ///
+    /// # Errors
+    /// [`OutsideHbm`].
+    fn load_sqe(&self, addr: u64) -> Result<[u8; 64], OutsideHbm>;
+
+    /// Copies `len` bytes; the ranges may overlap.
+    ///
+    /// # Errors
+    /// [`OutsideHbm`].
+    fn copy(&self, dst: u64, src: u64, len: u64) -> Result<(), OutsideHbm>;
+
+    /// Reduces `len` bytes of `src` into those of `dst`, block by block in the order of the addresses.
+    ///
+    /// # Errors
+    /// [`OutsideHbm`].
+    ///
+    /// # Panics
+    /// If `len` cuts an element.
+    fn reduce(&self, dst: u64, src: u64, len: u64, reduce: Reduce) -> Result<(), OutsideHbm>;
+
+    /// Writes `value` to the four bytes at `addr`.
+    ///
+    /// # Errors
+    /// [`OutsideHbm`].
+    fn write_value(&self, addr: u64, value: u32) -> Result<(), OutsideHbm>;
+
+    /// The 64-bit word at `phys` of the low part.
+    fn word64(&self, phys: u64) -> &AtomicU64;
+
+    /// The 32-bit word at `phys` of the low part.
+    fn word32(&self, phys: u64) -> &AtomicU32;
+}

@@ -1,0 +1,501 @@
+//! What the scheduler does with the operations of host streams.
+//!
+//! A launch has completed when its kernel has returned, as on a card: what the kernel queued is waited for by nobody but the
+//! notifies that it and the host agree on. When the host synchronises, work that no wait of the stream orders is reported.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::cpu::{CpuFault, Returned};
+use super::decode::{Effect, Until};
+use super::error::{DeviceError, HostTransferError, TaskError};
+use super::execute::deadline;
+use super::memory::Memory;
+use super::order::{Before, QueueLife};
+use super::queue::{HwQueue, Registers};
+use super::scheduler::Scheduler;
+use super::stream::{HostTransfer, KernelLaunch, Op, StreamId, StreamShared};
+use super::trace::{Origin, What, Who};
+
+/// A launch that has been started.
+pub(super) struct Running {
+    launch: KernelLaunch,
+    core: usize,
+    /// Observed doorbells when it started.
+    since: u64,
+    /// Rung entries of the device when it started.
+    rung: u64,
+    deadline: Duration,
+    returned: Option<Returned>,
+    /// What it has queued, once it has returned.
+    queued: Option<Vec<Queued>>,
+    /// What went wrong without the device failing.
+    error: Option<DeviceError>,
+}
+
+/// Tasks of one queue, up to the last one that a launch has queued.
+#[derive(Clone, Copy)]
+struct Queued {
+    sq_id: u32,
+    life: QueueLife,
+    tasks: u64,
+}
+
+/// A launch that has completed since the host has last synchronised.
+struct Ended {
+    kernel: Arc<str>,
+    queued: Vec<Queued>,
+    /// It completed with the last of its tasks: there is nothing to order.
+    drained: bool,
+}
+
+/// A wait for a notify that has begun.
+#[derive(Clone, Copy)]
+pub(super) struct StreamWait {
+    pub(super) notify_id: u32,
+    deadline: Option<Duration>,
+}
+
+pub(super) struct HostStream {
+    pub(super) shared: Arc<StreamShared>,
+    pub(super) ops: VecDeque<Op>,
+    pub(super) running: Option<Running>,
+    /// The first of `ops` is a wait that has begun.
+    pub(super) wait: Option<StreamWait>,
+    /// What has happened before its next operation.
+    pub(super) before: Before,
+    ended: Vec<Ended>,
+    /// A launch has failed: what was submitted behind it does not run.
+    failed: bool,
+    /// Nobody will submit to it any more.
+    pub(super) detached: bool,
+}
+
+impl HostStream {
+    pub(super) fn new(shared: Arc<StreamShared>) -> Self {
+        Self {
+            shared,
+            ops: VecDeque::new(),
+            running: None,
+            wait: None,
+            before: Before::default(),
+            ended: Vec::new(),
+            failed: false,
+            detached: false,
+        }
+    }
+
+    /// When the running kernel or the wait that has begun is over.
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        let kernel = self.running.as_ref().filter(|running| running.returned.is_none());
+        kernel.map(|running| running.deadline).or_else(|| self.wait?.deadline)
+    }
+
+    /// Ends everything with an error. Gives the parameters of its launches: a kernel that still runs may read them.
+    pub(super) fn end_all(&mut self, error: &DeviceError) -> Vec<u64> {
+        let mut args = Vec::new();
+        if let Some(running) = self.running.take() {
+            args.push(running.launch.args);
+            self.shared.complete(Some(error.clone()));
+        }
+        if !self.ended.is_empty() {
+            // The work of a launch that has completed may be what failed.
+            self.shared.fail(error.clone());
+        }
+        for op in self.ops.drain(..) {
+            if let Op::KernelLaunch(launch) = &op {
+                args.push(launch.args);
+            }
+            self.shared.end(&op, Some(error.clone()));
+        }
+        self.ended.clear();
+        (self.wait, self.failed) = (None, false);
+        args.retain(|args| *args != 0);
+        args
+    }
+
+    /// Work of a launch will never run: the launch, if it still goes on, or the stream has an error.
+    pub(super) fn note_dropped(&mut self, queue: QueueLife, first_dropped: u64, last_rung: u64, error: &DeviceError) {
+        let is_hit = |queued: &Queued| queued.life == queue && queued.tasks > first_dropped;
+        if let Some(running) = &mut self.running
+            && match &running.queued {
+                // The kernel still runs, or has just returned: it may be the one that rang.
+                None => last_rung > running.since,
+                Some(queued) => queued.iter().any(is_hit),
+            }
+        {
+            running.error.get_or_insert_with(|| error.clone());
+        }
+        if self.ended.iter().any(|ended| ended.queued.iter().any(is_hit)) {
+            self.shared.fail(error.clone());
+        }
+    }
+
+    /// Whether its kernel has not returned.
+    pub(super) fn has_kernel(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.returned.is_none())
+    }
+
+    /// Whether it has operations that are more than the host's own look.
+    fn is_busy(&self) -> bool {
+        self.running.is_some() || self.ops.iter().any(|op| !matches!(op, Op::Synchronize))
+    }
+}
+
+impl<M: Memory> Scheduler<M> {
+    pub(super) fn step_streams(&mut self, now: Duration) -> bool {
+        let mut worked = false;
+        let mut from = 0;
+        while let Some((&id, _)) = self.streams.range(from..).next() {
+            worked |= self.step_stream(id, now);
+            if self.failed() {
+                return true;
+            }
+            from = id + 1;
+        }
+        worked
+    }
+
+    /// Ends the operation of a stream that has completed, and starts the next one if it can.
+    fn step_stream(&mut self, id: StreamId, now: Duration) -> bool {
+        let Some(stream) = self.streams.get_mut(&id) else { return false };
+        match stream.running.take() {
+            Some(running) => self.step_launch(id, running, now),
+            None => self.step_op(id, now),
+        }
+    }
+
+    /// The first operation of a stream that runs none.
+    fn step_op(&mut self, id: StreamId, now: Duration) -> bool {
+        let Some(stream) = self.streams.get_mut(&id) else { return false };
+        let Some(op) = stream.ops.pop_front() else { return false };
+        let error = match op {
+            Op::Synchronize => match self.end_of_operation(id) {
+                Some(error) => error,
+                None => return self.not_yet(id, op),
+            },
+            Op::KernelLaunch(launch) if !stream.failed => return self.start(id, launch, now),
+            Op::KernelLaunch(ref launch) => {
+                self.free_args(launch);
+                None
+            }
+            Op::NotifyRecord { .. } | Op::NotifyWait { .. } | Op::HostTransfer(_) if stream.failed => None,
+            Op::HostTransfer(transfer) => match self.host_transfer(transfer) {
+                Ok(()) => None,
+                Err(error) => {
+                    // It ends with everything else that is on the device.
+                    self.not_yet(id, op);
+                    self.fail(DeviceError::HostTransfer { stream_id: id, transfer, error });
+                    return true;
+                }
+            },
+            Op::NotifyRecord { id: notify_id } => {
+                let before = stream.before.clone();
+                self.record(notify_id, Effect::Set, &before).err().map(|error| stream_error(id, error))
+            }
+            Op::NotifyWait { id: notify_id, timeout_s } => match self.notifies.take(notify_id, Until::Set) {
+                Ok(Some(before)) => {
+                    stream.before.join(before);
+                    stream.wait = None;
+                    None
+                }
+                Ok(None) => {
+                    let wait = StreamWait { notify_id, deadline: deadline(now, timeout_s) };
+                    let wait = *stream.wait.get_or_insert(wait);
+                    if wait.deadline.is_none_or(|deadline| now < deadline) {
+                        return self.not_yet(id, op);
+                    }
+                    let notify = self.notifies.name(notify_id);
+                    stream.ops.push_front(op);
+                    self.fail(stream_error(id, TaskError::WaitTimeout { notify, timeout_s }));
+                    return true;
+                }
+                Err(error) => Some(stream_error(id, error.into())),
+            },
+        };
+        let Some(stream) = self.streams.get_mut(&id) else { return true };
+        stream.failed |= error.is_some();
+        if matches!(op, Op::Synchronize) {
+            stream.failed = false;
+        }
+        stream.shared.end(&op, error);
+        self.forget(id);
+        true
+    }
+
+    /// Carries out a copy or reduce of the host.
+    fn host_transfer(&self, transfer: HostTransfer) -> Result<(), HostTransferError> {
+        let HostTransfer { dst, src, len, reduce } = transfer;
+        let alloc = self.shared.lock_alloc();
+        alloc.check_user(src, len).and_then(|()| alloc.check_user(dst, len))?;
+        drop(alloc);
+        if src != dst && src.abs_diff(dst) < len {
+            if !self.conduct.overlap_is_warning {
+                return Err(HostTransferError::Overlap);
+            }
+            self.shared.counters.overlaps.fetch_add(1, Ordering::Relaxed);
+            log::warn!("{transfer}: {}", HostTransferError::Overlap);
+        }
+        let memory = &self.shared.memory;
+        match reduce {
+            None => memory.copy(dst, src, len),
+            Some(reduce) => memory.reduce(dst, src, len, reduce),
+        }
+        .expect("what is allocated is in hbm");
+        self.shared.counters.tasks.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn not_yet(&mut self, id: StreamId, op: Op) -> bool {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.ops.push_front(op);
+        }
+        false
+    }
+
+    fn step_launch(&mut self, id: StreamId, mut running: Running, now: Duration) -> bool {
+        if running.returned.is_none() {
+            match self.cpu.poll(running.core) {
+                Ok(None) if now < running.deadline => {}
+                Ok(None) => {
+                    let place = self.cpu.whereabouts(running.core);
+                    self.cpu.abandon(running.core);
+                    let (kernel, timeout) = (running.launch.name.to_string(), running.launch.timeout);
+                    return self.launch_failed(id, running, |stream_id| DeviceError::KernelTimeout {
+                        stream_id,
+                        kernel,
+                        timeout,
+                        place,
+                    });
+                }
+                Ok(Some(returned)) => {
+                    let (launch, code) = (running.launch.number, returned.code);
+                    running.returned = Some(returned);
+                    self.shared.recorder.record(Who::Core(running.core), || What::KernelReturned { launch, code });
+                    return self.kernel_returned(id, running);
+                }
+                Err(fault) => {
+                    let kernel = running.launch.name.to_string();
+                    return self.launch_failed(id, running, |stream_id| match fault {
+                        CpuFault::Kernel(text) => DeviceError::KernelFault { stream_id, kernel, text },
+                        CpuFault::Cpu(text) => DeviceError::Cpu(text),
+                    });
+                }
+            }
+        }
+        if let Some(returned) = running.returned.clone()
+            && self.is_complete(&mut running, &returned)
+        {
+            self.complete(id, running, &returned);
+            return true;
+        }
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.running = Some(running);
+        }
+        false
+    }
+
+    /// Everything that the kernel rang is visible now: here, or as a command that the next step takes.
+    fn kernel_returned(&mut self, id: StreamId, running: Running) -> bool {
+        self.core_busy[running.core] = false;
+        let Some(stream) = self.streams.get_mut(&id) else { return true };
+        // Before the doorbells: one that is wrong ends this launch as well.
+        let running = stream.running.insert(running);
+        if let Some(returned) = running.returned.clone().filter(|_| self.cpu.is_polled()) {
+            let since = running.since;
+            // Before the core takes the next kernel, whose doorbells would look like those of this one.
+            self.poll_doorbells();
+            self.observe_all();
+            let queued = self.queued(since, &returned);
+            if let Some(running) = self.streams.get_mut(&id).and_then(|stream| stream.running.as_mut()) {
+                running.queued = Some(queued);
+            }
+        }
+        true
+    }
+
+    /// Takes the new tails of all active queues.
+    fn observe_all(&mut self) {
+        for index in 0..self.active.len() {
+            if let Err(error) = self.observe(self.active[index]) {
+                return self.bad_doorbell(self.active[index], error);
+            }
+        }
+    }
+
+    /// Starts a launch on a free core; without one it stays the next operation of its stream.
+    fn start(&mut self, id: StreamId, mut launch: KernelLaunch, now: Duration) -> bool {
+        let Some(core) = self.core_busy.iter().position(|busy| !busy) else {
+            return self.not_yet(id, Op::KernelLaunch(launch));
+        };
+        self.launches += 1;
+        launch.number = self.launches;
+        self.shared.recorder.record(Who::Stars, || What::LaunchStarted {
+            origin: Origin { launch: launch.number, core },
+            stream_id: id,
+            kernel: Arc::clone(&launch.name),
+        });
+        let started = self.cpu.start(core, &launch);
+        self.core_busy[core] = true;
+        let running = Running {
+            core,
+            since: self.observed,
+            rung: self.rung,
+            deadline: now.saturating_add(launch.timeout),
+            returned: None,
+            queued: None,
+            error: None,
+            launch,
+        };
+        if let Err(CpuFault::Cpu(text) | CpuFault::Kernel(text)) = started {
+            return self.launch_failed(id, running, |_| DeviceError::Cpu(text));
+        }
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.running = Some(running);
+        }
+        true
+    }
+
+    /// The completion rule: the kernel has returned, and if the launch asks for it, what it has queued is done.
+    fn is_complete(&self, running: &mut Running, returned: &Returned) -> bool {
+        // What it has queued is known once every doorbell has been taken.
+        let is_unseen = |queue: &HwQueue| {
+            let doorbell = Registers::of(&*self.shared.memory, queue.config.sq_id).doorbell();
+            !queue.stopped && doorbell.count() != queue.count
+        };
+        if self.active.iter().filter_map(|id| self.queues[*id as usize].as_ref()).any(is_unseen) {
+            return false;
+        }
+        let queued = running.queued.get_or_insert_with(|| self.queued(running.since, returned));
+        !running.launch.drain || !queued.iter().any(|queued| self.is_outstanding(queued))
+    }
+
+    /// What a kernel has queued that has returned: as its CPU tells, else all that was rung since its start.
+    fn queued(&self, since: u64, returned: &Returned) -> Vec<Queued> {
+        let queued = |queue: &HwQueue, tasks| Queued { sq_id: queue.config.sq_id, life: queue.life, tasks };
+        match &returned.rung {
+            Some(rung) => {
+                let of =
+                    |(sq_id, tasks): &(u32, u64)| Some(queued(self.queues.get(*sq_id as usize)?.as_ref()?, *tasks));
+                rung.iter().filter_map(of).collect()
+            }
+            None => {
+                let rung = self.queues.iter().flatten().filter(|queue| queue.last_rung > since);
+                rung.map(|queue| queued(queue, queue.rung_total)).collect()
+            }
+        }
+    }
+
+    /// Whether tasks are still to come. Those of a queue that is gone, or that has stopped, never will.
+    fn is_outstanding(&self, queued: &Queued) -> bool {
+        let queue = self.queues.get(queued.sq_id as usize).and_then(Option::as_ref);
+        queue.is_some_and(|queue| queue.life == queued.life && !queue.stopped && queue.done_total < queued.tasks)
+    }
+
+    fn complete(&mut self, id: StreamId, running: Running, returned: &Returned) {
+        let Running { launch, since, rung, queued, error: dropped, .. } = running;
+        launch.stats.set(self.rung - rung, self.observed - since, returned.instructions);
+        self.shared.recorder.record(Who::Stars, || What::LaunchEnded { launch: launch.number });
+        self.free_args(&launch);
+        let kernel = || launch.name.to_string();
+        // A kernel that returns a code has ended in order: its launch failed, the device has not.
+        let error = match returned {
+            Returned { code: 0, batch_left_open: false, .. } => dropped,
+            Returned { code: 0, .. } => self.report(DeviceError::BatchLeftOpen { stream_id: id, kernel: kernel() }),
+            Returned { code, .. } => Some(DeviceError::KernelCode { stream_id: id, kernel: kernel(), code: *code }),
+        };
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.failed |= error.is_some();
+            let queued = queued.unwrap_or_default();
+            stream.ended.push(Ended { kernel: Arc::clone(&launch.name), queued, drained: launch.drain });
+            stream.shared.complete(error);
+        }
+        self.forget(id);
+    }
+
+    /// The launch whose kernel runs, if it is the only one.
+    pub(super) fn only_running(&self) -> Option<Origin> {
+        let mut running =
+            self.streams.values().filter_map(|stream| stream.running.as_ref()).filter(|one| one.returned.is_none());
+        let Running { launch, core, .. } = running.next()?;
+        let origin = Origin { launch: launch.number, core: *core };
+        running.next().is_none().then_some(origin)
+    }
+
+    /// An error if the device is strict, else a warning in the log.
+    fn report(&self, error: DeviceError) -> Option<DeviceError> {
+        if self.shared.strict {
+            return Some(error);
+        }
+        log::warn!("{error}");
+        None
+    }
+
+    /// What the host sees when it synchronises: waits until what its launches have queued is done, and gives the error that
+    /// they leave behind. `None`: not yet.
+    fn end_of_operation(&mut self, id: StreamId) -> Option<Option<DeviceError>> {
+        let stream = self.streams.get(&id)?;
+        let queued = || stream.ended.iter().flat_map(|ended| &ended.queued);
+        if queued().any(|queued| self.is_outstanding(queued)) {
+            return None;
+        }
+        let failed = stream.failed;
+        let unordered = stream.ended.iter().filter(|ended| !ended.drained).find_map(|ended| {
+            let is_ordered = |queued: &&Queued| stream.before.tasks_of(queued.life) >= queued.tasks;
+            let queued = ended.queued.iter().find(|queued| !is_ordered(queued))?;
+            Some((ended.kernel.to_string(), *queued, queued.tasks - stream.before.tasks_of(queued.life)))
+        });
+        let unordered = unordered.and_then(|(kernel, queued, tasks)| {
+            let queue = self.queues.get(queued.sq_id as usize)?.as_ref().filter(|queue| queue.life == queued.life)?;
+            Some(DeviceError::UnorderedWork { stream_id: id, kernel, queue: queue.config.name(), tasks })
+        });
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.ended.clear();
+        }
+        let leftovers = self.leftovers(id);
+        // A launch that has failed leaves things behind; the failure is what the host has to know.
+        let error = unordered.into_iter().chain(leftovers).filter(|_| !failed).find_map(|error| self.report(error));
+        Some(error)
+    }
+
+    /// Notifies that are left set, once nothing else goes on that could still wait for them.
+    fn leftovers(&mut self, id: StreamId) -> Option<DeviceError> {
+        let streams_busy = self.streams.iter().any(|(other, stream)| *other != id && stream.is_busy());
+        let queues_busy = self.queues.iter().flatten().any(|queue| !queue.stopped && !queue.is_empty());
+        if streams_busy || queues_busy {
+            return None;
+        }
+        let leftovers = self.notifies.clear_leftovers();
+        let first = *leftovers.first()?;
+        Some(DeviceError::NotifyLeftSet { stream_id: id, first, others: leftovers.len() - 1 })
+    }
+
+    /// Drops a stream that nobody holds any more, once it is empty.
+    pub(super) fn forget(&mut self, id: StreamId) {
+        let empty = |stream: &HostStream| stream.detached && stream.ops.is_empty() && stream.running.is_none();
+        if self.streams.get(&id).is_some_and(empty) {
+            self.streams.remove(&id);
+        }
+    }
+
+    fn free_args(&self, launch: &KernelLaunch) {
+        if launch.args != 0 {
+            self.shared.lock_alloc().free(launch.args).expect("a launch owns its parameters until it ends");
+        }
+    }
+
+    fn launch_failed(&mut self, id: StreamId, running: Running, error: impl FnOnce(StreamId) -> DeviceError) -> bool {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.running = Some(running);
+        }
+        self.fail(error(id));
+        true
+    }
+}
+
+/// An error of an operation of a stream itself.
+fn stream_error(stream_id: StreamId, error: TaskError) -> DeviceError {
+    DeviceError::Stream { stream_id, error }
+}

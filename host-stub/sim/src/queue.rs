@@ -1,0 +1,309 @@
+//! One hardware queue: its ring, the tail that was rung, the head.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use hcomm_aicpu::spec::map::{QUEUE_REGS_PHYS, QUEUE_REGS_SIZE};
+use hcomm_aicpu::spec::queue::{DOORBELL_OFFSET, Doorbell, HEAD_OFFSET, QueueStatus, SQ_REGS_STRIDE, STATUS_OFFSET};
+use hcomm_aicpu::spec::thread::MAX_THREADS;
+
+use super::error::{DoorbellError, QueueName};
+use super::hold::Hold;
+use super::memory::Memory;
+use super::order::{Before, QueueLife};
+
+/// Hardware queues of a device: one for each thread.
+pub const MAX_QUEUES: u32 = MAX_THREADS as u32;
+const _: () = assert!(MAX_QUEUES as u64 * SQ_REGS_STRIDE <= QUEUE_REGS_SIZE);
+
+/// What a queue is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueConfig {
+    /// Stream whose tasks it holds.
+    pub stream_id: u32,
+    /// Number of the queue.
+    pub sq_id: u32,
+    /// First entry of the ring.
+    pub base: u64,
+    /// Entries of the ring.
+    pub depth: u32,
+}
+
+impl QueueConfig {
+    /// Name for messages.
+    pub fn name(&self) -> QueueName {
+        QueueName { stream_id: Some(self.stream_id), sq_id: self.sq_id }
+    }
+}
+
+/// Physical address of the register block of queue `sq_id`: `regs` of the thread descriptor.
+pub fn regs_phys(sq_id: u32) -> u64 {
+    QUEUE_REGS_PHYS + u64::from(sq_id) * SQ_REGS_STRIDE
+}
+
+/// The registers of one queue. They lie in the device's memory, where the image reads and writes them too.
+#[derive(Clone, Copy)]
+pub struct Registers<'m, M> {
+    memory: &'m M,
+    phys: u64,
+}
+
+impl<'m, M: Memory> Registers<'m, M> {
+    /// Registers of queue `sq_id`, which is below [`MAX_QUEUES`].
+    pub fn of(memory: &'m M, sq_id: u32) -> Self {
+        Self { memory, phys: regs_phys(sq_id) }
+    }
+
+    /// The doorbell as it was rung last. Acquire: the slots that it publishes are visible after it.
+    pub fn doorbell(&self) -> Doorbell {
+        Doorbell::from_bits(self.memory.word64(self.phys + DOORBELL_OFFSET as u64).load(Ordering::Acquire))
+    }
+
+    /// Stores a new tail and counts it. For the processor that runs kernels.
+    pub fn ring(&self, tail: u32) {
+        let word = self.memory.word64(self.phys + DOORBELL_OFFSET as u64);
+        let next = |bits| {
+            let doorbell = Doorbell::from_bits(bits);
+            Some(doorbell.with_tail(tail).with_count(doorbell.count().wrapping_add(1)).into_bits())
+        };
+        // Release pairs with the acquire of `doorbell`. SeqCst: ordered before the look at the scheduler's sleep flag.
+        let _ = word.fetch_update(Ordering::SeqCst, Ordering::Relaxed, next);
+    }
+
+    /// Sets the doorbell word to "nothing rung".
+    pub fn reset(&self) {
+        self.memory.word64(self.phys + DOORBELL_OFFSET as u64).store(0, Ordering::Relaxed);
+        self.set_head(0);
+    }
+
+    /// Next entry that the scheduler will fetch.
+    pub fn head(&self) -> u32 {
+        self.memory.word32(self.phys + HEAD_OFFSET as u64).load(Ordering::Acquire)
+    }
+
+    /// Publishes the head. Release: what the tasks before it wrote is visible to whoever reads it.
+    pub fn set_head(&self, head: u32) {
+        self.memory.word32(self.phys + HEAD_OFFSET as u64).store(head, Ordering::Release);
+    }
+
+    /// What the queue may do.
+    pub fn status(&self) -> QueueStatus {
+        QueueStatus(self.memory.word64(self.phys + STATUS_OFFSET as u64).load(Ordering::Acquire))
+    }
+
+    /// Enables the queue for a thread of `generation`, with status words that no earlier thread's queue had.
+    pub fn enable(&self, generation: u16) {
+        self.store_status(QueueStatus::ENABLED.with_generation(generation));
+    }
+
+    /// Tells the device what the queue may do from now on.
+    pub fn set_state(&self, state: QueueStatus) {
+        self.store_status(state.with_epoch(self.status().epoch()));
+    }
+
+    /// Tells the device that head and tail restart, and enables the queue; after 2^40 resets it stays as it is, without a
+    /// thread that could use it.
+    pub fn reset_epoch(&self) {
+        let status =
+            self.status().after_reset().map_or(QueueStatus::FREE, |status| status.with_state(QueueStatus::ENABLED));
+        self.store_status(status);
+    }
+
+    fn store_status(&self, status: QueueStatus) {
+        self.memory.word64(self.phys + STATUS_OFFSET as u64).store(status.0, Ordering::Release);
+    }
+}
+
+/// Checks a doorbell, however it came. A `depth` of 0: the queue belongs to no thread.
+///
+/// # Errors
+/// [`DoorbellError`].
+pub fn check_doorbell(depth: u32, tail: u32) -> Result<(), DoorbellError> {
+    match depth {
+        0 => Err(DoorbellError::FreeQueue),
+        _ if tail >= depth => Err(DoorbellError::BadTail { tail, depth }),
+        _ => Ok(()),
+    }
+}
+
+/// What anybody may know of a queue without asking the scheduler.
+#[derive(Debug, Default)]
+pub struct QueueEntry {
+    /// Entries of the ring, 0 while the queue belongs to no thread.
+    pub depth: AtomicU32,
+    /// Doorbells seen.
+    pub doorbells: AtomicU64,
+    /// Tasks carried out.
+    pub tasks: AtomicU64,
+    /// Entries rung by calls, see `Shared::ring`.
+    pub rung: AtomicU64,
+    /// Number of the doorbell that is refused, counted from 1; 0 = none.
+    pub refuse_at: AtomicU64,
+    /// Doorbells that the processor has rung by a call, refused ones included.
+    pub rings: AtomicU64,
+    /// Whether the scheduler has been told that the queue was rung, and has not yet found it empty since.
+    pub noticed: AtomicBool,
+}
+
+/// All queues of a device.
+#[derive(Debug)]
+pub struct QueueTable(Box<[QueueEntry]>);
+
+impl QueueTable {
+    /// A table of `count` free queues.
+    pub fn new(count: u32) -> Self {
+        Self((0..count).map(|_| QueueEntry::default()).collect())
+    }
+
+    /// Entry of queue `sq_id`, `None` if there is no such queue.
+    pub fn get(&self, sq_id: u32) -> Option<&QueueEntry> {
+        self.0.get(sq_id as usize)
+    }
+}
+
+/// A wait at the head of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueWait {
+    /// Its task.
+    pub task_id: u32,
+    /// The notify.
+    pub notify_id: u32,
+    /// Its limit in seconds, 0 = for ever.
+    pub timeout_s: u32,
+    /// When it is over; `None`: never.
+    pub deadline: Option<Duration>,
+    /// It has looked and found nothing: the queue stands still until the next record.
+    pub parked: bool,
+}
+
+/// A queue, as the scheduler sees it.
+pub struct HwQueue {
+    /// What it is made from.
+    pub config: QueueConfig,
+    /// Next entry to fetch.
+    pub head: u32,
+    /// One past the last entry that may be fetched.
+    pub rung: u32,
+    /// Doorbells seen, as the doorbell word counts them.
+    pub count: u32,
+    /// When it was rung last, in the scheduler's count of observed doorbells.
+    pub last_rung: u64,
+    /// Task id of the entry that was fetched last.
+    pub task_id: u32,
+    /// Which life of which queue it is.
+    pub life: QueueLife,
+    /// Entries rung since it was made.
+    pub rung_total: u64,
+    /// Tasks carried out since it was made.
+    pub done_total: u64,
+    /// What has happened before the entry at `head`, on other queues.
+    pub before: Before,
+    /// The entry at `head` is a wait that has begun.
+    pub wait: Option<QueueWait>,
+    /// An engine works on the entry at `head`.
+    pub busy: bool,
+    /// A task of it failed: nothing runs any more.
+    pub stopped: bool,
+    /// It is in the scheduler's list of active queues.
+    pub active: bool,
+    /// Its communicator is suspended: nothing runs, doorbells are ignored.
+    pub suspended: bool,
+    /// What keeps it from its next task.
+    pub hold: Hold,
+}
+
+impl HwQueue {
+    /// A queue with nothing rung.
+    pub fn new(config: QueueConfig, life: QueueLife) -> Self {
+        Self {
+            config,
+            life,
+            head: 0,
+            rung: 0,
+            count: 0,
+            last_rung: 0,
+            rung_total: 0,
+            done_total: 0,
+            before: Before::default(),
+            wait: None,
+            task_id: 0,
+            busy: false,
+            stopped: false,
+            active: false,
+            suspended: false,
+            hold: Hold::default(),
+        }
+    }
+
+    /// Whether it stands still at a wait.
+    pub fn is_parked(&self) -> bool {
+        self.wait.is_some_and(|wait| wait.parked)
+    }
+
+    /// Whether the task at its head could go on.
+    pub fn is_runnable(&self) -> bool {
+        !self.busy && !self.stopped && !self.is_parked() && !self.is_empty()
+    }
+
+    /// Whether everything that was rung has been carried out.
+    pub fn is_empty(&self) -> bool {
+        self.head == self.rung
+    }
+
+    /// Takes the doorbell word. Gives the doorbells that are new, 0 for none.
+    ///
+    /// # Errors
+    /// [`DoorbellError`]; the rung tail stays what it was.
+    pub fn observe(&mut self, doorbell: Doorbell) -> Result<u32, DoorbellError> {
+        let new = doorbell.count().wrapping_sub(self.count);
+        if new == 0 {
+            return Ok(0);
+        }
+        self.count = doorbell.count();
+        if self.suspended {
+            return Ok(0);
+        }
+        check_doorbell(self.config.depth, doorbell.tail())?;
+        self.rung_total += u64::from(distance(self.rung, doorbell.tail(), self.config.depth));
+        self.rung = doorbell.tail();
+        Ok(new)
+    }
+
+    /// Address of the entry at `head`.
+    pub fn slot_addr(&self) -> u64 {
+        self.config.base + u64::from(self.head) * super::decode::SQE_LEN as u64
+    }
+
+    /// The entry at `head` is done. Gives the new head, which is to be published.
+    pub fn advance(&mut self) -> u32 {
+        self.hold.task_ran();
+        self.head = if self.head + 1 == self.config.depth { 0 } else { self.head + 1 };
+        self.done_total += 1;
+        self.wait = None;
+        self.head
+    }
+}
+
+/// Entries from `from` up to `to` in a ring of `depth` entries.
+pub fn distance(from: u32, to: u32, depth: u32) -> u32 {
+    if to >= from { to - from } else { depth - from + to }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Case 26.
+    #[test]
+    fn count_of_doorbells_wraps() {
+        let mut queue = HwQueue::new(QueueConfig { stream_id: 1, sq_id: 0, base: 0, depth: 8 }, 1);
+        queue.count = u32::MAX - 1;
+        let ring = |count: u32, tail| Doorbell::default().with_count(count).with_tail(tail);
+        for (count, tail) in [(u32::MAX, 1), (0, 2), (1, 3)] {
+            assert_eq!(queue.observe(ring(count, tail)), Ok(1), "count {count}");
+            assert_eq!((queue.count, queue.rung), (count, tail));
+        }
+        assert_eq!(queue.observe(ring(1, 3)), Ok(0), "nothing new");
+        assert_eq!(queue.observe(ring(3, 5)), Ok(2), "two at once");
+    }
+}

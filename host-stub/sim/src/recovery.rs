@@ -1,0 +1,126 @@
+//! How queues and the whole device start anew: suspend, resume, restart.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
+
+use hcomm_aicpu::spec::queue::QueueStatus;
+
+use super::cpu::CpuFault;
+use super::error::DeviceError;
+use super::hold::Hold;
+use super::memory::Memory;
+use super::operations::HostStream;
+use super::queue::Registers;
+use super::scheduler::Scheduler;
+
+/// Something that has to wait until engines, and kernels, have let go of what it changes.
+#[derive(Debug)]
+pub enum Recovery {
+    /// Queues start anew, empty.
+    Resume(Vec<u32>, SyncSender<()>),
+    /// The whole device does.
+    Restart(SyncSender<Result<(), String>>),
+}
+
+impl<M: Memory> Scheduler<M> {
+    /// Queues run nothing more. What they had not run is dropped, and the launches that rang it end with an error.
+    pub(super) fn suspend(&mut self, ids: &[u32]) {
+        for &sq_id in ids {
+            self.drop_tasks(sq_id, "suspended");
+            if let Some(queue) = self.queue_mut(sq_id) {
+                queue.suspended = true;
+                Registers::of(&*self.shared.memory, sq_id).set_state(QueueStatus::SUSPENDED);
+            }
+        }
+    }
+
+    /// Drops what a queue has not run. An engine finishes what it has begun.
+    pub(super) fn drop_tasks(&mut self, sq_id: u32, reason: &'static str) {
+        // What was rung before counts as rung: it is part of what is dropped.
+        if let Err(error) = self.observe(sq_id) {
+            return self.bad_doorbell(sq_id, error);
+        }
+        let Some(queue) = self.queue_mut(sq_id) else { return };
+        let (name, last_rung, depth) = (queue.config.name(), queue.last_rung, queue.config.depth);
+        let pending = if queue.rung >= queue.head { queue.rung - queue.head } else { depth - queue.head + queue.rung };
+        let begun = u32::from(queue.busy);
+        queue.rung = (queue.head + begun) % depth;
+        let dropped = pending - begun;
+        if dropped == 0 {
+            return;
+        }
+        // They count as over: nobody waits for them.
+        queue.done_total += u64::from(dropped);
+        queue.wait = None;
+        let (life, first_dropped) = (queue.life, queue.done_total - u64::from(dropped) + u64::from(begun));
+        let error = DeviceError::Dropped { queue: name, dropped, reason };
+        for stream in self.streams.values_mut() {
+            stream.note_dropped(life, first_dropped, last_rung, &error);
+        }
+    }
+
+    /// Does what has waited for engines and kernels. Whether there was anything that need not wait any more.
+    pub(super) fn recover(&mut self) -> bool {
+        let recoveries = std::mem::take(&mut self.recoveries);
+        let waiting = recoveries.len();
+        for recovery in recoveries {
+            let is_busy = self.queues.iter().flatten().any(|queue| queue.busy);
+            match recovery {
+                Recovery::Restart(_) if is_busy => self.recoveries.push(recovery),
+                // A kernel that has looked at the status before it was suspended may still ring.
+                Recovery::Resume(..) if is_busy || self.kernel_runs() => self.recoveries.push(recovery),
+                Recovery::Resume(ids, reply) => {
+                    ids.iter().for_each(|sq_id| self.start_queue_anew(*sq_id));
+                    // Whoever asked may have stopped waiting.
+                    let _ = reply.try_send(());
+                }
+                Recovery::Restart(reply) => {
+                    let _ = reply.try_send(self.restart());
+                }
+            }
+        }
+        self.recoveries.len() < waiting
+    }
+
+    fn restart(&mut self) -> Result<(), String> {
+        self.end_all(&DeviceError::Restarted);
+        self.cpu.restart().map_err(|fault| match fault {
+            CpuFault::Cpu(text) | CpuFault::Kernel(text) => text,
+        })?;
+        self.core_busy.fill(false);
+        for args in self.orphans.drain(..) {
+            self.shared.lock_alloc().free(args).expect("a launch owns its parameters until it ends");
+        }
+        for index in 0..self.queues.len() {
+            self.start_queue_anew(index as u32);
+        }
+        self.notifies.clear();
+        self.next_deadline = None;
+        self.shared.failed.clear();
+        Ok(())
+    }
+
+    /// Empties a queue: head and tail are 0, and the device crate finds that out by the epoch. Its faults end.
+    fn start_queue_anew(&mut self, sq_id: u32) {
+        let Some(queue) = self.queue_mut(sq_id) else { return };
+        (queue.head, queue.rung, queue.count) = (0, 0, 0);
+        (queue.stopped, queue.suspended) = (false, false);
+        queue.wait = None;
+        queue.done_total = queue.rung_total;
+        let rung_total = queue.rung_total;
+        queue.hold = Hold::default();
+        let registers = Registers::of(&*self.shared.memory, sq_id);
+        registers.reset();
+        if let Some(entry) = self.shared.queues.get(sq_id) {
+            entry.refuse_at.store(0, Ordering::Relaxed);
+            entry.rung.store(rung_total, Ordering::Relaxed);
+            // Nobody rings now. The next doorbell must be told.
+            entry.noticed.store(false, Ordering::Relaxed);
+        }
+        registers.reset_epoch();
+    }
+
+    fn kernel_runs(&self) -> bool {
+        self.streams.values().any(HostStream::has_kernel)
+    }
+}

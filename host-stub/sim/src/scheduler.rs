@@ -1,0 +1,480 @@
+//! The task scheduler (STARS): steps hardware queues and host streams in order.
+//!
+//! One thread of a device owns a [`Scheduler`] and calls [`step`](Scheduler::step); everybody else sends it a [`Command`].
+
+mod turns;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use hcomm_aicpu::spec::queue::QueueStatus;
+
+use super::cpu::Cpu;
+use super::engine::EnginePool;
+use super::error::{DeviceError, DoorbellError, QueueName};
+use super::fault::{FaultCounter, FaultPlan};
+use super::hold::Hold;
+use super::inbox::Command;
+use super::memory::Memory;
+use super::notify::NotifyTable;
+use super::operations::HostStream;
+use super::order::QueueLife;
+use super::queue::{HwQueue, QueueConfig, Registers};
+use super::recovery::Recovery;
+use super::shared::Shared;
+use super::stream::{Op, StreamId};
+use super::trace::{What, Who};
+
+/// Tasks of one queue that run before the next queue has its turn.
+const TASKS_PER_TURN: u32 = 64;
+
+/// What one step did, and so how the caller should go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Something: step again.
+    Worked,
+    /// Nothing, but a polled kernel runs: look again soon.
+    Polling,
+    /// Nothing, and only a command or the end of this time can change that.
+    Waiting(Duration),
+    /// Nothing is going on.
+    Idle,
+    /// It was told to stop.
+    Stopped,
+}
+
+/// How a scheduler treats what can go wrong.
+#[derive(Clone, Debug)]
+pub struct Conduct {
+    /// Faults to inject.
+    pub faults: FaultPlan,
+    /// How long the task at the head of a queue may wait until it runs.
+    pub task_timeout: Duration,
+    /// Whether a partial overlap of source and destination is only logged and counted.
+    pub overlap_is_warning: bool,
+}
+
+impl Default for Conduct {
+    fn default() -> Self {
+        Self { faults: FaultPlan::default(), task_timeout: Duration::from_secs(60), overlap_is_warning: false }
+    }
+}
+
+/// The scheduler of one device.
+pub struct Scheduler<M: Memory> {
+    pub(super) shared: Arc<Shared<M>>,
+    pub(super) cpu: Box<dyn Cpu>,
+    /// `None`: all transfers are made by the scheduler's own thread.
+    pub(super) engines: Option<EnginePool>,
+    /// Deterministic mode.
+    turns: Option<turns::Turns>,
+    pub(super) queues: Vec<Option<HwQueue>>,
+    /// Queues that may have something to do.
+    pub(super) active: Vec<u32>,
+    pub(super) streams: BTreeMap<StreamId, HostStream>,
+    pub(super) core_busy: Vec<bool>,
+    /// Doorbells observed, over all queues.
+    pub(super) observed: u64,
+    /// Entries rung, over all queues.
+    pub(super) rung: u64,
+    /// Queues that were ever made.
+    lives: QueueLife,
+    pub(super) notifies: NotifyTable,
+    /// No parked queue has a deadline before.
+    pub(super) next_deadline: Option<Duration>,
+    /// Time of the step that runs.
+    pub(super) now: Duration,
+    /// Since when nothing can go on although a host waits.
+    pub(super) stuck_since: Option<Duration>,
+    /// Launches that were started.
+    pub(super) launches: u64,
+    /// Removed queues that an engine still works on, and who waits for them.
+    removals: Vec<(Vec<u32>, SyncSender<()>)>,
+    /// What waits for engines and kernels.
+    pub(super) recoveries: Vec<Recovery>,
+    /// Parameters of launches that ended with their kernel still running.
+    pub(super) orphans: Vec<u64>,
+    pub(super) conduct: Conduct,
+    pub(super) faults: FaultCounter,
+    commands: Vec<Command>,
+    /// Another thread was woken.
+    pub(super) has_woken: bool,
+    stopped: bool,
+}
+
+impl<M: Memory> Scheduler<M> {
+    /// A scheduler without queues and streams.
+    pub fn new(shared: Arc<Shared<M>>, cpu: Box<dyn Cpu>, engines: Option<EnginePool>) -> Self {
+        let core_busy = vec![false; cpu.cores()];
+        Self {
+            shared,
+            cpu,
+            engines,
+            turns: None,
+            queues: Vec::new(),
+            active: Vec::new(),
+            streams: BTreeMap::new(),
+            core_busy,
+            observed: 0,
+            rung: 0,
+            lives: 0,
+            notifies: NotifyTable::default(),
+            next_deadline: None,
+            now: Duration::ZERO,
+            stuck_since: None,
+            launches: 0,
+            removals: Vec::new(),
+            recoveries: Vec::new(),
+            orphans: Vec::new(),
+            conduct: Conduct::default(),
+            faults: FaultCounter::default(),
+            commands: Vec::new(),
+            has_woken: false,
+            stopped: false,
+        }
+    }
+
+    /// Sets how it treats what can go wrong.
+    pub fn with_conduct(self, conduct: Conduct) -> Self {
+        Self { faults: FaultCounter::new(&conduct.faults), conduct, ..self }
+    }
+
+    /// Does what can be done at `now`, a time since the start of the device, without waiting.
+    pub fn step(&mut self, now: Duration) -> Progress {
+        self.now = now;
+        let mut worked = self.take_commands();
+        if self.stopped {
+            self.close();
+            return Progress::Stopped;
+        }
+        worked |= self.recover();
+        if self.failed() {
+            worked |= self.end_deferred();
+            return if worked { Progress::Worked } else { Progress::Idle };
+        }
+        worked |= match self.step_by_turns(now) {
+            Some(worked) => worked,
+            None => {
+                let queues = self.step_queues();
+                let streams = self.step_streams(now);
+                self.has_woken |= streams;
+                queues | streams
+            }
+        };
+        self.end_late_waits();
+        if worked || self.failed() {
+            self.stuck_since = None;
+            return Progress::Worked;
+        }
+        if self.is_deadlocked() {
+            return Progress::Worked;
+        }
+        match self.next_event() {
+            Some(_) if self.cpu.is_polled() && self.core_busy.contains(&true) => Progress::Polling,
+            Some(event) => Progress::Waiting(event.saturating_sub(now)),
+            None => Progress::Idle,
+        }
+    }
+
+    /// Whether a kernel, an engine or a host was woken since the last call. It may wait for the processor of the caller, who
+    /// should let it go first before it looks for work again and again.
+    pub fn take_woken(&mut self) -> bool {
+        std::mem::take(&mut self.has_woken)
+    }
+
+    /// When the next limit is over, of a launch, a wait or the time that a deadlock has to last, or a queue is to be looked at.
+    fn next_event(&self) -> Option<Duration> {
+        let look = |id: &u32| self.queues[*id as usize].as_ref()?.hold.next_look(self.conduct.task_timeout);
+        let streams = self.streams.values().filter_map(HostStream::deadline);
+        streams.chain(self.active.iter().filter_map(look)).chain(self.next_deadline).chain(self.deadlock_due()).min()
+    }
+
+    pub(super) fn failed(&self) -> bool {
+        self.shared.failed.is_set()
+    }
+
+    fn take_commands(&mut self) -> bool {
+        let mut commands = std::mem::take(&mut self.commands);
+        self.shared.inbox.take(&mut commands);
+        let worked = !commands.is_empty();
+        for command in commands.drain(..) {
+            self.obey(command);
+        }
+        // Kept for its capacity.
+        self.commands = commands;
+        worked
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::AddQueue(config) => self.add_queue(config),
+            Command::RemoveQueues(ids, reply) => {
+                for id in &ids {
+                    self.drop_tasks(*id, "freed");
+                    if let Some(queue) = self.queue_mut(*id) {
+                        queue.stopped = true;
+                    }
+                }
+                self.removals.push((ids, reply));
+                self.finish_removals();
+            }
+            Command::SuspendQueues(ids, reply) => {
+                self.suspend(&ids);
+                // Whoever asked may have stopped waiting.
+                let _ = reply.try_send(());
+            }
+            Command::Recover(recovery) => self.recoveries.push(recovery),
+            Command::AddStream(shared) => {
+                self.streams.insert(shared.id(), HostStream::new(shared));
+            }
+            Command::RemoveStream(id) => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.detached = true;
+                }
+                self.forget(id);
+            }
+            Command::Submit(id, op) => {
+                let failed = self.shared.failed.get();
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    match failed {
+                        None => stream.ops.push_back(op),
+                        // A host that only waits is told by a look at the device.
+                        Some(error) => stream.shared.end(&op, Some(error).filter(|_| !matches!(op, Op::Synchronize))),
+                    }
+                }
+            }
+            Command::Rung(sq_id) => self.activate(sq_id),
+            Command::BadDoorbell(sq_id, error) => self.bad_doorbell(sq_id, error),
+            // The step that follows polls the cores.
+            Command::CoreEnded => {}
+            Command::Transferred { sq_id, result } => self.transferred(sq_id, result),
+            Command::AddNotifies(notifies) => {
+                notifies.into_iter().for_each(|(id, owner)| self.notifies.add(id, owner));
+            }
+            Command::RemoveNotifies(ids) => ids.into_iter().for_each(|id| self.notifies.remove(id)),
+            Command::Stop => self.stopped = true,
+        }
+    }
+
+    fn add_queue(&mut self, config: QueueConfig) {
+        self.shared.recorder.forget_rings(config.sq_id);
+        let index = config.sq_id as usize;
+        if self.queues.len() <= index {
+            self.queues.resize_with(index + 1, || None);
+        }
+        let faults = &self.conduct.faults;
+        let hold =
+            Hold { delay: faults.delay(config.name()), runs_left: faults.dead_after(config.name()), since: None };
+        self.lives += 1;
+        self.queues[index] = Some(HwQueue { hold, ..HwQueue::new(config, self.lives) });
+    }
+
+    pub(super) fn queue_mut(&mut self, sq_id: u32) -> Option<&mut HwQueue> {
+        self.queues.get_mut(sq_id as usize)?.as_mut()
+    }
+
+    pub(super) fn finish_removals(&mut self) {
+        let (shared, queues, streams) = (&self.shared, &mut self.queues, &mut self.streams);
+        self.removals.retain(|(ids, reply)| {
+            let busy = |id: &u32| queues.get(*id as usize).and_then(Option::as_ref).is_some_and(|queue| queue.busy);
+            if ids.iter().any(busy) {
+                return true;
+            }
+            for id in ids {
+                if let Some(queue) = queues.get_mut(*id as usize).and_then(Option::take) {
+                    // Before anybody looks for doorbells of free queues: those of its last life are none.
+                    Registers::of(&*shared.memory, *id).reset();
+                    streams.values_mut().for_each(|stream| stream.before.forget(queue.life));
+                }
+            }
+            // Whoever asked may have stopped waiting.
+            let _ = reply.try_send(());
+            false
+        });
+        self.active.retain(|id| self.queues[*id as usize].is_some());
+    }
+
+    pub(super) fn activate(&mut self, sq_id: u32) {
+        if let Some(queue) = self.queue_mut(sq_id)
+            && !queue.active
+        {
+            queue.active = true;
+            self.active.push(sq_id);
+        }
+    }
+
+    pub(super) fn bad_doorbell(&mut self, sq_id: u32, error: DoorbellError) {
+        let queue = match self.queue_mut(sq_id) {
+            Some(queue) => {
+                queue.stopped = true;
+                queue.config.name()
+            }
+            None => QueueName { stream_id: None, sq_id },
+        };
+        self.fail(DeviceError::Doorbell { queue, error });
+    }
+
+    /// Looks at all doorbells, also of queues that belong to no thread. For a CPU that rings by a store.
+    pub(super) fn poll_doorbells(&mut self) {
+        for index in 0..self.queues.len() {
+            let sq_id = index as u32;
+            let doorbell = Registers::of(&*self.shared.memory, sq_id).doorbell();
+            match &self.queues[index] {
+                Some(queue) if doorbell.count() != queue.count => self.activate(sq_id),
+                None if doorbell.count() != 0 => return self.bad_doorbell(sq_id, DoorbellError::FreeQueue),
+                _ => {}
+            }
+        }
+    }
+
+    fn step_queues(&mut self) -> bool {
+        if self.cpu.is_polled() && self.core_busy.contains(&true) {
+            self.poll_doorbells();
+        }
+        let mut worked = false;
+        let mut index = 0;
+        while index < self.active.len() && !self.failed() {
+            let sq_id = self.active[index];
+            worked |= self.step_queue(sq_id, TASKS_PER_TURN);
+            if self.retire(sq_id) {
+                self.active.swap_remove(index);
+            } else {
+                index += 1;
+            }
+        }
+        worked
+    }
+
+    /// Takes the doorbell of one queue and runs up to `tasks` of its tasks.
+    fn step_queue(&mut self, sq_id: u32, tasks: u32) -> bool {
+        let mut worked = match self.observe(sq_id) {
+            Ok(new) => new != 0,
+            Err(error) => {
+                self.bad_doorbell(sq_id, error);
+                return true;
+            }
+        };
+        let now = self.now;
+        for _ in 0..tasks {
+            match self.queue_mut(sq_id) {
+                Some(queue) if queue.is_runnable() => {
+                    if queue.hold.keeps(now) {
+                        worked |= self.check_stalled(sq_id) || self.listen(sq_id);
+                        break;
+                    }
+                    self.run_task(sq_id);
+                }
+                _ => break,
+            }
+            // A wait that finds nothing has done nothing: only a record or its deadline moves the queue again.
+            worked |= !self.queue_mut(sq_id).is_some_and(|queue| queue.is_parked());
+        }
+        worked
+    }
+
+    /// Fails the device if the task at the head of a queue has waited for too long.
+    fn check_stalled(&mut self, sq_id: u32) -> bool {
+        let (now, timeout) = (self.now, self.conduct.task_timeout);
+        let Some(queue) = self.queue_mut(sq_id).filter(|queue| queue.hold.is_over(now, timeout)) else { return false };
+        queue.stopped = true;
+        let (name, slot, tail, addr) = (queue.config.name(), queue.head, queue.rung, queue.slot_addr());
+        let task_id = self.shared.memory.load_sqe(addr).map_or(0, |sqe| super::decode::task_id(self.shared.soc, &sqe));
+        self.fail(DeviceError::Stalled { queue: name, task_id, slot, tail, timeout });
+        true
+    }
+
+    /// Takes a new tail.
+    pub(super) fn observe(&mut self, sq_id: u32) -> Result<u32, DoorbellError> {
+        let doorbell = Registers::of(&*self.shared.memory, sq_id).doorbell();
+        let observed = self.observed;
+        // Who rings by a call has said so already.
+        let origin = if self.cpu.is_polled() { Some(self.only_running()) } else { None };
+        let Some(queue) = self.queue_mut(sq_id) else { return Ok(0) };
+        let rung_before = queue.rung_total;
+        let new = queue.observe(doorbell)?;
+        if new != 0 {
+            let rung = queue.rung_total - rung_before;
+            queue.last_rung = observed + u64::from(new);
+            self.observed = observed + u64::from(new);
+            self.rung += rung;
+            self.shared.counters.doorbells.fetch_add(u64::from(new), Ordering::Relaxed);
+            if let Some(entry) = self.shared.queues.get(sq_id) {
+                let seen = entry.doorbells.fetch_add(u64::from(new), Ordering::Relaxed) + u64::from(new);
+                // A doorbell that is a store can't be refused: the queue says so before.
+                let refuse_at = entry.refuse_at.load(Ordering::Relaxed);
+                if self.cpu.is_polled() && refuse_at != 0 && seen + 1 >= refuse_at {
+                    Registers::of(&*self.shared.memory, sq_id).set_state(QueueStatus::REFUSING);
+                }
+            }
+            if let Some(origin) = origin {
+                self.shared.record_doorbell(sq_id, doorbell.tail(), origin);
+            }
+        }
+        Ok(new)
+    }
+
+    /// Asks to be told of the next doorbell of a queue that will not be looked at for a while. `true`: one has come already.
+    fn listen(&self, sq_id: u32) -> bool {
+        let queue = self.queues.get(sq_id as usize).and_then(Option::as_ref);
+        let (Some(queue), Some(entry)) = (queue, self.shared.queues.get(sq_id)) else { return false };
+        entry.noticed.store(false, Ordering::Relaxed);
+        // Pairs with the fence of `Shared::ring`.
+        fence(Ordering::SeqCst);
+        let is_rung = Registers::of(&*self.shared.memory, sq_id).doorbell().count() != queue.count;
+        if is_rung {
+            entry.noticed.store(true, Ordering::Relaxed);
+        }
+        is_rung
+    }
+
+    /// Takes a queue that has nothing to do out of the list of active ones, unless it was rung just now.
+    fn retire(&mut self, sq_id: u32) -> bool {
+        let Some(queue) = self.queues.get_mut(sq_id as usize).and_then(Option::as_mut) else { return true };
+        if queue.busy || queue.is_runnable() {
+            return false;
+        }
+        let Some(entry) = self.shared.queues.get(sq_id) else { return true };
+        entry.noticed.store(false, Ordering::Relaxed);
+        // Pairs with the fence of `Shared::ring`.
+        fence(Ordering::SeqCst);
+        if Registers::of(&*self.shared.memory, sq_id).doorbell().count() != queue.count && !queue.stopped {
+            entry.noticed.store(true, Ordering::Relaxed);
+            return false;
+        }
+        queue.active = false;
+        true
+    }
+
+    /// The device has failed: its queues refuse, and every operation ends with the first error.
+    pub(super) fn fail(&mut self, error: DeviceError) {
+        self.shared.recorder.record(Who::Stars, || What::Error(error.clone()));
+        let first = self.shared.failed.set(error);
+        for queue in self.queues.iter().flatten() {
+            Registers::of(&*self.shared.memory, queue.config.sq_id).set_state(QueueStatus::REFUSING);
+        }
+        self.end_all(&first);
+    }
+
+    pub(super) fn end_all(&mut self, error: &DeviceError) {
+        for stream in self.streams.values_mut() {
+            // Parameters of what still runs stay allocated: the kernel may read them.
+            self.orphans.extend(stream.end_all(error));
+        }
+    }
+
+    fn close(&mut self) {
+        for core in 0..self.core_busy.len() {
+            if self.core_busy[core] {
+                self.cpu.abandon(core);
+            }
+        }
+        self.end_all(&DeviceError::Closed);
+        for (_, reply) in self.removals.drain(..) {
+            // Whoever asked may have stopped waiting.
+            let _ = reply.try_send(());
+        }
+    }
+}
