@@ -7,7 +7,7 @@ export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 HOST_STUB := cargo run --locked --release -p host-stub --
 
 .DEFAULT_GOAL := help
-.PHONY: run test soak mutants loom miri memcheck fuzz bench ci fmt lint doc image lib capi install headers headers-check setup clean help
+.PHONY: run test soak card-package mutants loom miri memcheck fuzz bench ci fmt lint doc image lib capi install headers headers-check setup clean help
 
 run: image ## copy 256 bytes through the AArch64 image and check them; FILE=path copies a file, ARGS="..." adds options
 ifeq ($(origin FILE),command line)
@@ -20,10 +20,11 @@ test: image capi ## run every test, on both CPUs
 	cargo test --locked --workspace --no-fail-fast
 
 # Random sequences against the model, seeds of two cores on one handle, and copies between which host and device sleep.
-soak: image ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU
+soak: image ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU, 10,000 whitelists
 	HCOMM_MODEL_CASES=$(or $(CASES),10000) HCOMM_STRESS_SEEDS=$(or $(SEEDS),5000) \
 		HCOMM_WAKE_ROUNDS=$(or $(ROUNDS),1000000) \
 		cargo test --locked -p hcomm-tests --test model --test stress --test cases_ring -- --nocapture
+	HCOMM_WHITELIST_CASES=$(or $(CASES),10000) cargo test --locked -p hcomm-card-lint --test install_script -- --nocapture
 
 mutants: ## change the code in each way that cargo-mutants knows: unit tests must find each; SHARD=i/n runs a part
 	@scripts/setup.sh mutants
@@ -100,6 +101,10 @@ capi: setup
 	@rm -f "$(TARGET_DIR)/capi/kernels-clang.elf"
 	@! command -v clang >/dev/null || DEVICE_CC=clang DEVICE_CXX=clang++ \
 		scripts/kernel_image.sh "$(TARGET_DIR)/capi/kernels-clang.elf" $(KERNELS_OF_TESTS)
+
+card-package: ## pack a library of AI CPU kernels for a card: LIB=libNAME.so, KERNELS="Name=function ..", OUT=folder
+	@[ -n "$(LIB)" ] || { echo 'card-package: which library? make card-package LIB=path/to/libNAME.so' >&2; exit 2; }
+	scripts/card/package.sh "$(LIB)" "$(or $(OUT),$(TARGET_DIR)/card)" $(KERNELS)
 
 headers: ## write the generated headers of the C API
 	scripts/headers.sh

@@ -17,6 +17,8 @@ pub enum Failure {
     Arguments(clap::Error),
     /// Understood, but not supported.
     Unsupported(String),
+    /// The answer that was printed says what is wrong.
+    Reported,
     /// Standard output could not be written.
     Output(io::Error),
 }
@@ -25,7 +27,7 @@ impl Failure {
     /// Exit code of the process.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Device(_) | Self::Runtime(..) | Self::Output(_) => 1,
+            Self::Device(_) | Self::Runtime(..) | Self::Reported | Self::Output(_) => 1,
             Self::Usage(_) | Self::Arguments(_) => 2,
             Self::Unsupported(_) => 3,
         }
@@ -50,6 +52,7 @@ impl Failure {
                 let message = lines.join(" ");
                 message.strip_prefix("error: ").unwrap_or(&message).to_owned()
             }
+            Self::Reported => "see the report".to_owned(),
             Self::Output(error) => format!("standard output can't be written: {error}"),
         }
     }

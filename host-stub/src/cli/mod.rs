@@ -1,5 +1,6 @@
 //! What the user types, and what the process answers: text or one JSON object, and an exit code.
 
+mod card_lint;
 mod copy;
 mod device_log;
 mod digest;
@@ -40,6 +41,7 @@ enum Command {
     Copy(copy::CopyArgs),
     /// List the products that a device can be, and what works on each.
     Products,
+    CardLint(card_lint::CardLintArgs),
     /// Encode and decode task descriptors.
     Sqe {
         #[command(subcommand)]
@@ -71,6 +73,7 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
         Command::Run(args) => run::run(&args, output),
         Command::Copy(args) => copy::run(&args, output),
         Command::Products => products::run(output),
+        Command::CardLint(args) => card_lint::run(args, output),
         Command::Sqe { command } => sqe::run(command, output),
     }
 }

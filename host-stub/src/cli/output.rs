@@ -46,6 +46,7 @@ impl Output {
         match failure {
             // The reader has had enough (`host-stub ... | head`): nobody is left to tell.
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
+            Failure::Reported => return ExitCode::from(failure.exit_code()),
             // A standard error that is closed leaves the exit code to tell.
             Failure::Arguments(error) => drop(error.print()),
             _ => drop(writeln!(io::stderr(), "error: {}", failure.message())),
