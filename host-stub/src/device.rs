@@ -28,8 +28,10 @@ use hcomm_mapping::SharedMemory;
 use hcomm_sim::alloc::{Allocator, Kind};
 use hcomm_sim::baton::Baton;
 use hcomm_sim::cpu::KernelEntry;
+use hcomm_sim::deadlock::{self, LIMIT_VAR, WARN_AFTER};
 use hcomm_sim::engine::EnginePool;
 use hcomm_sim::fault::{Fault, FaultCounter, FaultPlan, KernelFault};
+use hcomm_sim::hosts::{self, spawn_own};
 use hcomm_sim::inbox::{Command, Inbox};
 use hcomm_sim::memory::Memory;
 use hcomm_sim::queue::{MAX_QUEUES, QueueTable};
@@ -95,6 +97,11 @@ pub struct DeviceOptions {
     pub watchdog: Duration,
     /// Records events also outside deterministic mode.
     pub record: bool,
+    /// How long a host thread may wait while nothing in the device can go on, although other threads of the process could
+    /// still change that; then the device has failed, with 507048. A deadlock that no thread can end is reported at once.
+    /// `None`: as `HCOMM_SIM_DEADLOCK_LIMIT` says, in seconds, and without that variable there is none: waits keep their own.
+    /// In deterministic mode it is virtual time, and 200 ms if nothing is said.
+    pub deadlock_limit: Option<Duration>,
 }
 
 impl Default for DeviceOptions {
@@ -114,6 +121,7 @@ impl Default for DeviceOptions {
             deterministic: None,
             watchdog: Duration::from_secs(10),
             record: false,
+            deadlock_limit: None,
         }
     }
 }
@@ -223,6 +231,9 @@ impl Device {
     pub fn open(options: DeviceOptions) -> Result<Self, Error> {
         crate::thread::check_depth(options.queue_depth)?;
         check_faults(&options)?;
+        let deadlock_limit =
+            options.deadlock_limit.map_or_else(deadlock_limit_of_environment, |limit| Ok(Some(limit)))?;
+        let options = DeviceOptions { deadlock_limit, ..options };
         let baton = match (options.deterministic, options.cpu) {
             (Some(_), Cpu::Qemu) => return Err(Error::DeterministicQemu),
             (Some(seed), Cpu::Native) => Some(Arc::new(Baton::new(seed, native::CORES, options.watchdog))),
@@ -263,19 +274,25 @@ impl Device {
             faults: options.faults.clone(),
             task_timeout: options.task_timeout,
             overlap_is_warning: options.overlap_is_warning,
+            deadlock_limit: match options.deterministic {
+                Some(_) => Some(deadlock_limit.unwrap_or(WARN_AFTER)),
+                None => deadlock_limit,
+            },
         };
         let kernel_faults = Mutex::new(FaultCounter::new(&options.faults));
-        let thread = std::thread::Builder::new().name("stars".to_owned());
+        let name = "stars".to_owned();
         let thread = match (baton, options.deterministic) {
             (Some(baton), Some(seed)) => {
                 let scheduler = Scheduler::new(Arc::clone(&shared), cpu, None).with_conduct(conduct).by_turns(seed);
-                thread.spawn(move || run_by_turns(scheduler, &baton))
+                spawn_own(name, move || run_by_turns(scheduler, &baton))
             }
             _ => {
                 let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;
-                let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines)).with_conduct(conduct);
+                let hosts = Box::new(hosts::Process::new(Arc::clone(&shared.inbox)));
+                let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines));
+                let scheduler = scheduler.with_conduct(conduct).with_hosts(hosts);
                 let inbox = Arc::clone(&shared.inbox);
-                thread.spawn(move || run(scheduler, &inbox))
+                spawn_own(name, move || run(scheduler, &inbox))
             }
         };
         let thread = thread.map_err(Error::Spawn)?;
@@ -419,6 +436,17 @@ fn check_faults(options: &DeviceOptions) -> Result<(), Error> {
         Some(rule) if options.cpu == Cpu::Native => Err(Error::UnsupportedFault(rule.fault.name())),
         _ => Ok(()),
     }
+}
+
+/// The limit that `HCOMM_SIM_DEADLOCK_LIMIT` sets, if it does.
+///
+/// # Errors
+/// [`Error::BadDeadlockLimit`].
+fn deadlock_limit_of_environment() -> Result<Option<Duration>, Error> {
+    let Some(value) = std::env::var_os(LIMIT_VAR) else { return Ok(None) };
+    let text = value.to_string_lossy();
+    let bad = |must| Error::BadDeadlockLimit { value: text.clone().into_owned(), must };
+    deadlock::parse_limit(&text).map(Some).map_err(bad)
 }
 
 /// The scheduler's thread in deterministic mode: one step a turn.

@@ -71,6 +71,14 @@ pub enum Error {
     /// Environment variable `HCCL_BUFFSIZE`.
     #[error("HCCL_BUFFSIZE is {0:?}: must be a whole number of MiB from 1 to {max}", max = crate::comm::BUFFSIZE_MAX_MB)]
     BadBuffSize(String),
+    /// Environment variable `HCOMM_SIM_DEADLOCK_LIMIT`.
+    #[error("HCOMM_SIM_DEADLOCK_LIMIT is {value:?}: {must}")]
+    BadDeadlockLimit {
+        /// Its value.
+        value: String,
+        /// What it must be.
+        must: &'static str,
+    },
     /// Size of the cclBuf.
     #[error("a ccl buffer of 0 bytes")]
     ZeroCclBuffer,

@@ -24,7 +24,7 @@ use hcomm_sim::cpu::KernelEntry;
 use hcomm_sim::fault::KernelFault;
 use hcomm_sim::inbox::Command;
 use hcomm_sim::reduce::Reduce;
-use hcomm_sim::stream::Waited;
+use hcomm_sim::stream::{Waited, Waiting};
 use hcomm_sim::trace::{What, Who};
 use hcomm_sim::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamShared};
 
@@ -332,17 +332,17 @@ impl Stream {
     /// # Errors
     /// [`Error::Timeout`] too; the work goes on then.
     pub fn synchronize_for(&self, timeout: Duration) -> Result<(), Error> {
-        let _waiting = self.shared.begin_wait();
-        if self.shared.submit_look() {
+        let waiting = self.shared.begin_wait(timeout != Duration::MAX);
+        if waiting.needs_look() {
             self.device.0.shared.inbox.send(Command::Submit(self.id(), Op::Synchronize));
         }
         if let Some(baton) = &self.device.0.shared.baton {
-            return self.synchronize_by_turns(baton, timeout);
+            return self.synchronize_by_turns(baton, &waiting, timeout);
         }
         let started = Instant::now();
         loop {
             let left = timeout.saturating_sub(started.elapsed());
-            match self.shared.wait(left.min(WAIT_SLICE)) {
+            match waiting.wait(left.min(WAIT_SLICE)) {
                 Waited::Done(Some(error)) => return Err(Error::Device(error)),
                 Waited::Done(None) => return self.device.0.check_alive(),
                 Waited::TimedOut(_) if self.device.0.scheduler_gone() => return Err(Error::SchedulerGone),
@@ -355,11 +355,11 @@ impl Stream {
     }
 
     /// [`synchronize_for`](Self::synchronize_for) in deterministic mode: the time is virtual.
-    fn synchronize_by_turns(&self, baton: &Baton, timeout: Duration) -> Result<(), Error> {
+    fn synchronize_by_turns(&self, baton: &Baton, waiting: &Waiting<'_>, timeout: Duration) -> Result<(), Error> {
         let host = baton.enter();
         let until = baton.now().saturating_add(timeout);
         loop {
-            let outstanding = match self.shared.wait(Duration::ZERO) {
+            let outstanding = match waiting.wait(Duration::ZERO) {
                 Waited::Done(Some(error)) => return Err(Error::Device(error)),
                 Waited::Done(None) => return self.device.0.check_alive(),
                 Waited::TimedOut(outstanding) => outstanding,

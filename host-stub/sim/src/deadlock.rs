@@ -1,8 +1,9 @@
 //! Finds out that nothing can go on, and why.
 //!
-//! A host that has not synchronised yet may still submit what releases a wait, so it counts only while a host waits, and
-//! after it has lasted for a moment: another thread of the host may be about to submit.
+//! It counts only while a thread of the host waits. It is a deadlock at once when no thread of the process could still submit
+//! what releases a wait. Otherwise it is a warning, and each wait keeps its own limit, unless there is one for this.
 
+use std::io::Write;
 use std::time::Duration;
 
 use super::decode::{self, Action};
@@ -11,10 +12,38 @@ use super::memory::Memory;
 use super::notify::NotifyName;
 use super::queue::HwQueue;
 use super::scheduler::Scheduler;
-use super::stream::{Op, StreamId};
+use super::stream::{Op, StreamId, Waiters};
 
-/// How long it has to last.
-const GRACE: Duration = Duration::from_millis(200);
+/// How long it lasts until the threads of the process are counted: most halts are over by then.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+/// How long it lasts until a warning is given.
+pub const WARN_AFTER: Duration = Duration::from_millis(200);
+/// Time between two counts before the warning, and after it. A thread that ends says so to nobody.
+const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(50));
+/// Environment variable with the limit of [`Conduct::deadlock_limit`](super::scheduler::Conduct::deadlock_limit).
+pub const LIMIT_VAR: &str = "HCOMM_SIM_DEADLOCK_LIMIT";
+
+/// The limit that a number of seconds above 0 means, also a fraction.
+///
+/// # Errors
+/// Any other text.
+pub fn parse_limit(text: &str) -> Result<Duration, &'static str> {
+    let limit = text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    limit.filter(|limit| !limit.is_zero()).ok_or("must be a number of seconds above 0")
+}
+
+/// Nothing can go on, and a thread of the host waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Halt {
+    since: Duration,
+    /// When the threads of the process are counted next.
+    look_at: Duration,
+    /// At the last look, no thread could act any more.
+    was_certain: bool,
+    warned: bool,
+    /// The process has been told how many threads wait.
+    is_published: bool,
+}
 
 /// Who waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +75,22 @@ pub struct Deadlock {
     pub waits: Vec<(Waiter, NotifyName)>,
     /// The last one waits for the first. Otherwise nothing is left that would record its notify.
     pub is_cycle: bool,
+    /// How it was found out.
+    pub found: Found,
+}
+
+/// How a deadlock was found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// No thread of the process could act any more.
+    Certain,
+    /// It has lasted for as long as it may.
+    Limit {
+        /// The limit.
+        limit: Duration,
+        /// Threads of the process that could still act; `None`: not known.
+        free: Option<u32>,
+    },
 }
 
 impl std::fmt::Display for Deadlock {
@@ -58,10 +103,21 @@ impl std::fmt::Display for Deadlock {
             }
         }
         match self.waits.first() {
-            Some((first, _)) if self.is_cycle => write!(f, ", which is to be recorded behind the wait of {first}"),
-            _ => write!(f, ", which nothing is left to record"),
+            Some((first, _)) if self.is_cycle => write!(f, ", which is to be recorded behind the wait of {first}")?,
+            _ => write!(f, ", which nothing is left to record")?,
+        }
+        match self.found {
+            Found::Certain => Ok(()),
+            Found::Limit { limit, free: None } => write!(f, "; nothing could go on for {limit:?}"),
+            Found::Limit { limit, free: Some(free) } => {
+                write!(f, "; nothing could go on for {limit:?}, and none of {} changed that", threads(free))
+            }
         }
     }
+}
+
+fn threads(count: u32) -> String {
+    format!("{count} host thread{}", if count == 1 { "" } else { "s" })
 }
 
 /// A wait, and what its queue or stream would record behind it.
@@ -72,58 +128,125 @@ struct Node {
 }
 
 impl<M: Memory> Scheduler<M> {
-    /// Whether nothing goes on, nothing can, and a host waits for it. Called after a step that did nothing.
-    fn is_stuck(&self) -> bool {
-        let waits = |stream: &super::operations::HostStream| {
-            stream.ops.iter().any(|op| matches!(op, Op::Synchronize)) && stream.shared.is_waited_for()
-        };
+    /// Threads of the host that wait, if nothing goes on and nothing can. Called after a step that did nothing.
+    fn halted(&self) -> Option<Waiters> {
         let held_up = |queue: &HwQueue| queue.busy || queue.is_runnable();
-        self.streams.values().any(waits)
-            && !self.core_busy.contains(&true)
-            && !self.queues.iter().flatten().any(held_up)
-            && (self.queues.iter().flatten().any(HwQueue::is_parked)
-                || self.streams.values().any(|stream| stream.wait.is_some()))
+        let goes_on = self.core_busy.contains(&true) || self.queues.iter().flatten().any(held_up);
+        let is_parked = self.queues.iter().flatten().any(HwQueue::is_parked)
+            || self.streams.values().any(|stream| stream.wait.is_some());
+        if goes_on || !is_parked {
+            return None;
+        }
+        let waits = self.streams.values().map(|stream| stream.shared.waiters());
+        let sum = waits.fold(Waiters::default(), |sum, one| Waiters {
+            all: sum.all + one.all,
+            without_limit: sum.without_limit + one.without_limit,
+        });
+        Some(sum).filter(|waiters| waiters.all != 0)
     }
 
-    /// When it is certain, if it has begun.
-    pub(super) fn deadlock_due(&self) -> Option<Duration> {
-        self.stuck_since.map(|since| since.saturating_add(GRACE))
+    /// When to look again at a halt, if there is one.
+    pub(super) fn next_look_at_halt(&self) -> Option<Duration> {
+        self.halt.map(|halt| halt.look_at)
+    }
+
+    /// Something may go on again.
+    pub(super) fn end_halt(&mut self) {
+        if self.halt.take().is_some_and(|halt| halt.is_published) {
+            self.hosts.go_on();
+        }
+    }
+
+    /// A command may make something go on. Called before it is taken.
+    pub(super) fn end_halt_on_command(&mut self) {
+        if self.halt.is_some() && self.shared.inbox.is_pending() {
+            self.end_halt();
+        }
     }
 
     /// Looks for a deadlock, and fails the device if there is one. Called after a step that did nothing.
     pub(super) fn is_deadlocked(&mut self) -> bool {
-        if !self.is_stuck() {
-            self.stuck_since = None;
+        let (now, limit) = (self.now, self.conduct.deadlock_limit);
+        let Some(waiters) = self.halted() else {
+            self.end_halt();
+            return false;
+        };
+        let first = Halt {
+            since: now,
+            look_at: limit.map_or(FIRST_LOOK, |limit| limit.min(FIRST_LOOK)).saturating_add(now),
+            was_certain: false,
+            warned: false,
+            is_published: false,
+        };
+        let mut halt = *self.halt.get_or_insert(first);
+        if now < halt.look_at {
             return false;
         }
-        let since = *self.stuck_since.get_or_insert(self.now);
-        if self.now < since.saturating_add(GRACE) {
-            return false;
+        let free = self.hosts.free(waiters.without_limit);
+        halt.is_published = true;
+        let (is_certain, lasted) = (free == Some(0), now.saturating_sub(halt.since));
+        // Twice, since a thread that was counted as the last one may have started another and ended.
+        let found = match limit {
+            _ if is_certain && halt.was_certain => Some(Found::Certain),
+            Some(limit) if lasted >= limit => Some(Found::Limit { limit, free }),
+            _ => None,
+        };
+        if let Some(found) = found {
+            let deadlock = self.explain(found);
+            self.fail(DeviceError::Deadlock(deadlock));
+            return true;
         }
-        let deadlock = self.explain();
-        self.fail(DeviceError::Deadlock(deadlock));
-        true
+        if lasted >= WARN_AFTER && !halt.warned {
+            halt.warned = true;
+            self.warn_of_halt(free);
+        }
+        let every = match halt.warned {
+            _ if is_certain => FIRST_LOOK,
+            false => LOOK_EVERY.0.min(WARN_AFTER.saturating_sub(lasted)),
+            true => LOOK_EVERY.1,
+        };
+        let left = limit.map_or(every, |limit| limit.saturating_sub(lasted));
+        halt.was_certain = is_certain;
+        halt.look_at = now.saturating_add(every.min(left));
+        self.halt = Some(halt);
+        false
+    }
+
+    /// Says once for the same waits what they are.
+    fn warn_of_halt(&mut self, free: Option<u32>) {
+        let deadlock = self.explain(Found::Certain);
+        if self.warned_of.as_ref() == Some(&deadlock) {
+            return;
+        }
+        let threads = free.map_or_else(|| "an unknown number of host threads".to_owned(), threads);
+        // A standard error that is closed or full is no reason to stop.
+        let _ = writeln!(
+            std::io::stderr(),
+            "hcomm-sim: warning: nothing in the device can go on; {threads} could still act: {deadlock}. The wait goes on \
+             until its own limit; {LIMIT_VAR}=SECONDS sets one for all."
+        );
+        self.warned_of = Some(deadlock);
     }
 
     /// Follows one wait to the one that holds up who would record it, until there is none or the way closes.
-    fn explain(&self) -> Deadlock {
+    fn explain(&self, found: Found) -> Deadlock {
         let nodes = self.nodes();
         let mut way = vec![0];
         loop {
             let last = &nodes[way[way.len() - 1]];
             match nodes.iter().position(|node| node.records.contains(&last.notify_id)) {
-                None => return self.deadlock(&nodes, &way, false),
+                None => return self.deadlock(&nodes, &way, false, found),
                 Some(next) => match way.iter().position(|node| *node == next) {
-                    Some(start) => return self.deadlock(&nodes, &way[start..], true),
+                    Some(start) => return self.deadlock(&nodes, &way[start..], true, found),
                     None => way.push(next),
                 },
             }
         }
     }
 
-    fn deadlock(&self, nodes: &[Node], way: &[usize], is_cycle: bool) -> Deadlock {
+    fn deadlock(&self, nodes: &[Node], way: &[usize], is_cycle: bool, found: Found) -> Deadlock {
         let wait = |index: &usize| (nodes[*index].waiter, self.notifies.name(nodes[*index].notify_id));
-        Deadlock { waits: way.iter().map(wait).collect(), is_cycle }
+        Deadlock { waits: way.iter().map(wait).collect(), is_cycle, found }
     }
 
     /// All waits, of which there is at least one.

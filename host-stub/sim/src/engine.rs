@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
+use super::hosts::spawn_own;
 use super::inbox::{Command, Inbox};
 use super::memory::{Memory, OutsideHbm};
 use super::reduce::Reduce;
@@ -153,7 +154,7 @@ impl EnginePool {
         let mut pool = Self { jobs: Arc::default(), workers: Vec::new() };
         for index in 0..count {
             let (memory, inbox, jobs) = (Arc::clone(memory), Arc::clone(inbox), Arc::clone(&pool.jobs));
-            let worker = std::thread::Builder::new().name(format!("sdma-{index}")).spawn(move || {
+            let worker = spawn_own(format!("sdma-{index}"), move || {
                 while let Some((started, piece)) = jobs.take() {
                     if let Some(result) = started.end_piece(piece.run(&*memory)) {
                         inbox.send(Command::Transferred { sq_id: started.job.sq_id, result });

@@ -328,7 +328,8 @@ impl DeviceError {
     }
 }
 
-fn leftover_text(leftover: &Leftover) -> String {
+/// What is left of a notify.
+pub(super) fn leftover_text(leftover: &Leftover) -> String {
     let Leftover { notify, value, untaken } = leftover;
     match (untaken, value) {
         (0, value) => format!("{notify} is {value:#x}"),

@@ -8,6 +8,7 @@ use super::engine::{INLINE_LEN, Job, Transfer};
 use super::error::{DeviceError, TaskError};
 use super::fault::Fault;
 use super::memory::{Memory, OutsideHbm};
+use super::notify::RecordedBy;
 use super::order::Before;
 use super::queue::{HwQueue, QueueConfig, QueueWait, Registers};
 use super::reduce::Reduce;
@@ -62,7 +63,8 @@ impl<M: Memory> Scheduler<M> {
                 let Some(queue) = self.queue_mut(sq_id) else { return Ok(()) };
                 queue.before.note(queue.life, queue.done_total + 1);
                 let before = queue.before.clone();
-                self.record(id, effect, &before)?;
+                let by = RecordedBy::Task { queue: queue.life, task: queue.done_total + 1, rung_at: queue.rung_at() };
+                self.record(id, effect, by, &before)?;
                 self.task_done(sq_id);
                 Ok(())
             }
@@ -158,8 +160,8 @@ impl<M: Memory> Scheduler<M> {
     }
 
     /// Records a notify and lets the queues that wait for it look again.
-    pub(super) fn record(&mut self, id: u32, effect: Effect, before: &Before) -> Result<(), TaskError> {
-        for sq_id in self.notifies.record(id, effect, before)? {
+    pub(super) fn record(&mut self, id: u32, effect: Effect, by: RecordedBy, before: &Before) -> Result<(), TaskError> {
+        for sq_id in self.notifies.record(id, effect, by, before)? {
             if let Some(wait) = self.queue_mut(sq_id).and_then(|queue| queue.wait.as_mut()) {
                 wait.parked = false;
                 self.activate(sq_id);

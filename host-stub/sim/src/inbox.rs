@@ -85,6 +85,11 @@ impl Inbox {
         }
     }
 
+    /// Whether there is a command that the scheduler has not taken.
+    pub fn is_pending(&self) -> bool {
+        self.pending.load(Ordering::Acquire)
+    }
+
     /// Names the thread that [`send`](Self::send) wakes: the caller.
     pub fn attach(&self) {
         // Called once for each device, by its scheduler thread; a second call would name the same thread.

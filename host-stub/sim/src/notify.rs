@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::decode::{Effect, Until};
-use super::order::Before;
+use super::order::{Before, QueueLife};
 use super::stream::StreamId;
 
 /// Notifies of a device: an id has 17 bits.
@@ -50,17 +50,89 @@ impl std::fmt::Display for NotifyName {
 #[error("notify {0} belongs to no thread and to no host")]
 pub struct NoSuchNotify(pub u32);
 
+/// Who has recorded a notify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordedBy {
+    /// An operation of a stream.
+    Stream {
+        /// The stream.
+        id: StreamId,
+        /// Launches of the stream that had ended by then.
+        launches_ended: u64,
+    },
+    /// A task of a queue.
+    Task {
+        /// Queue, in one of its lives.
+        queue: QueueLife,
+        /// Its place among the tasks of that life, from 1.
+        task: u64,
+        /// When its doorbell was observed, in the scheduler's count of doorbells.
+        rung_at: u64,
+    },
+}
+
+/// Records of the one-bit form that no wait has taken.
+#[derive(Clone, Copy, Debug)]
+struct Untaken {
+    by: RecordedBy,
+    count: u32,
+}
+
+/// Entries of [`Register::untaken`]; later records are added to the last one.
+const UNTAKEN_MAX: usize = 16;
+
 #[derive(Debug)]
 struct Register {
     owner: Owner,
     /// The one bit (bit 0), or the count.
     value: u32,
-    /// Records of the one bit that no wait has taken, also those that found it set.
-    untaken: u32,
+    /// Records of the one bit that no wait has taken, also those that found it set, oldest first.
+    untaken: Vec<Untaken>,
+    /// Last record of a count form.
+    counted_by: Option<RecordedBy>,
     /// What has happened before the records that are in `value`.
     before: Before,
     /// Queues that look again after the next record, in the order in which they came.
     waiting: Vec<u32>,
+}
+
+impl Register {
+    fn is_clean(&self) -> bool {
+        self.value == 0 && self.untaken.is_empty()
+    }
+
+    fn add_untaken(&mut self, by: RecordedBy) {
+        let is_full = self.untaken.len() == UNTAKEN_MAX;
+        match self.untaken.last_mut() {
+            Some(last) if is_full || last.by == by => {
+                *last = Untaken { by, count: last.count.saturating_add(1) };
+            }
+            _ => self.untaken.push(Untaken { by, count: 1 }),
+        }
+    }
+
+    fn take_oldest(&mut self) {
+        if let Some(first) = self.untaken.first_mut() {
+            first.count -= 1;
+            if first.count == 0 {
+                self.untaken.remove(0);
+            }
+        }
+    }
+
+    /// Takes away the records that `is_left` names. Gives what was there before, if any was.
+    fn take_left(&mut self, id: u32, is_left: impl Fn(&RecordedBy) -> bool) -> Option<Leftover> {
+        let (notify, value) = (NotifyName { id, owner: Some(self.owner) }, self.value);
+        let untaken: u32 = self.untaken.extract_if(.., |untaken| is_left(&untaken.by)).map(|left| left.count).sum();
+        if untaken != 0 && self.untaken.is_empty() {
+            self.value &= !1;
+        }
+        let is_counted = self.value != 0 && self.counted_by.as_ref().is_some_and(&is_left);
+        if is_counted {
+            (self.value, self.counted_by) = (0, None);
+        }
+        (untaken != 0 || is_counted).then_some(Leftover { notify, value, untaken })
+    }
 }
 
 /// A notify that is left over.
@@ -76,49 +148,80 @@ pub struct Leftover {
 
 /// All notifies of a device.
 #[derive(Debug, Default)]
-pub struct NotifyTable(HashMap<u32, Register>);
+pub struct NotifyTable {
+    registers: HashMap<u32, Register>,
+    /// Notifies of threads that are set, or have records that no wait has taken.
+    unclean: Vec<u32>,
+}
 
 impl NotifyTable {
     /// Gives `id` to `owner`.
     pub fn add(&mut self, id: u32, owner: Owner) {
-        let register = Register { owner, value: 0, untaken: 0, before: Before::default(), waiting: Vec::new() };
-        self.0.insert(id, register);
+        self.remove(id);
+        let register = Register {
+            owner,
+            value: 0,
+            untaken: Vec::new(),
+            counted_by: None,
+            before: Before::default(),
+            waiting: Vec::new(),
+        };
+        self.registers.insert(id, register);
     }
 
-    /// `id` is nobody's any more.
-    pub fn remove(&mut self, id: u32) {
-        self.0.remove(&id);
+    /// Frees `id`. Gives the records of a thread's notify that no wait has taken.
+    pub fn remove(&mut self, id: u32) -> Option<Leftover> {
+        let mut register = self.registers.remove(&id)?;
+        self.unclean.retain(|unclean| *unclean != id);
+        if register.owner == Owner::Host { None } else { register.take_left(id, |_| true) }
     }
 
     /// Name of `id` for messages.
     pub fn name(&self, id: u32) -> NotifyName {
-        NotifyName { id, owner: self.0.get(&id).map(|register| register.owner) }
+        NotifyName { id, owner: self.registers.get(&id).map(|register| register.owner) }
     }
 
     fn register(&mut self, id: u32) -> Result<&mut Register, NoSuchNotify> {
-        self.0.get_mut(&id).ok_or(NoSuchNotify(id))
+        self.registers.get_mut(&id).ok_or(NoSuchNotify(id))
     }
 
     /// Records. Gives the queues that wait for the notify and have to look again.
     ///
     /// # Errors
     /// [`NoSuchNotify`].
-    pub fn record(&mut self, id: u32, effect: Effect, before: &Before) -> Result<Vec<u32>, NoSuchNotify> {
+    pub fn record(
+        &mut self,
+        id: u32,
+        effect: Effect,
+        by: RecordedBy,
+        before: &Before,
+    ) -> Result<Vec<u32>, NoSuchNotify> {
         let register = self.register(id)?;
         if register.value == 0 {
             register.before.set(before);
         } else {
             register.before.join(before);
         }
+        let was_clean = register.is_clean();
         match effect {
             Effect::Set => {
                 register.value |= 1;
-                register.untaken = register.untaken.saturating_add(1);
+                register.add_untaken(by);
             }
-            Effect::SetBits(bits) => register.value |= bits,
-            Effect::Write(value) => register.value = value,
+            Effect::SetBits(bits) => {
+                register.value |= bits;
+                register.counted_by = Some(by);
+            }
+            Effect::Write(value) => {
+                register.value = value;
+                register.counted_by = Some(by);
+            }
         }
-        Ok(std::mem::take(&mut register.waiting))
+        let waiting = std::mem::take(&mut register.waiting);
+        if was_clean && !register.is_clean() && register.owner != Owner::Host {
+            self.unclean.push(id);
+        }
+        Ok(waiting)
     }
 
     /// Ends a wait if what it waits for is there, which is cleared: gives what has happened before.
@@ -126,7 +229,7 @@ impl NotifyTable {
     /// # Errors
     /// [`NoSuchNotify`].
     pub fn take(&mut self, id: u32, until: Until) -> Result<Option<&Before>, NoSuchNotify> {
-        let register = self.register(id)?;
+        let register = self.registers.get_mut(&id).ok_or(NoSuchNotify(id))?;
         let cleared = match until {
             Until::Set if register.value & 1 != 0 => register.value & !1,
             Until::AnyOf(bits) if register.value & bits != 0 => register.value & !bits,
@@ -135,14 +238,19 @@ impl NotifyTable {
         };
         register.value = cleared;
         if until == Until::Set {
-            register.untaken = register.untaken.saturating_sub(1);
+            register.take_oldest();
+        }
+        if register.is_clean()
+            && let Some(place) = self.unclean.iter().position(|unclean| *unclean == id)
+        {
+            self.unclean.swap_remove(place);
         }
         Ok(Some(&register.before))
     }
 
     /// Queue `sq_id` looks again after the next record.
     pub fn wait(&mut self, id: u32, sq_id: u32) {
-        if let Some(register) = self.0.get_mut(&id)
+        if let Some(register) = self.registers.get_mut(&id)
             && !register.waiting.contains(&sq_id)
         {
             register.waiting.push(sq_id);
@@ -151,24 +259,25 @@ impl NotifyTable {
 
     /// All are as new: nothing is recorded, nobody waits.
     pub fn clear(&mut self) {
-        for register in self.0.values_mut() {
-            (register.value, register.untaken) = (0, 0);
+        for register in self.registers.values_mut() {
+            (register.value, register.counted_by) = (0, None);
+            register.untaken.clear();
             register.waiting.clear();
         }
+        self.unclean.clear();
     }
 
-    /// Notifies of threads with records that nobody has taken, by id. All are cleared: the next operation must not be
-    /// released by them.
-    pub fn clear_leftovers(&mut self) -> Vec<Leftover> {
+    /// Takes away records of notifies of threads that no wait has taken, by id: those for which `is_left` holds, which is
+    /// asked with the stream of the notify's thread and who has recorded. Other records stay.
+    pub fn take_leftovers(&mut self, is_left: impl Fn(StreamId, &RecordedBy) -> bool) -> Vec<Leftover> {
         let mut leftovers = Vec::new();
-        for (id, register) in &mut self.0 {
-            if matches!(register.owner, Owner::Host) || (register.value == 0 && register.untaken == 0) {
-                continue;
-            }
-            let notify = NotifyName { id: *id, owner: Some(register.owner) };
-            leftovers.push(Leftover { notify, value: register.value, untaken: register.untaken });
-            (register.value, register.untaken) = (0, 0);
-        }
+        let registers = &mut self.registers;
+        self.unclean.retain(|id| {
+            let Some(register) = registers.get_mut(id) else { return false };
+            let Owner::Thread { stream_id, .. } = register.owner else { return false };
+            leftovers.extend(register.take_left(*id, |by| is_left(stream_id, by)));
+            !register.is_clean()
+        });
         leftovers.sort_by_key(|leftover| leftover.notify.id);
         leftovers
     }
@@ -179,6 +288,7 @@ mod tests {
     use super::*;
 
     const ID: u32 = 5;
+    const BY: RecordedBy = RecordedBy::Stream { id: 9, launches_ended: 0 };
 
     fn table() -> NotifyTable {
         let mut table = NotifyTable::default();
@@ -187,7 +297,11 @@ mod tests {
     }
 
     fn record(table: &mut NotifyTable, effect: Effect) -> Vec<u32> {
-        table.record(ID, effect, &Before::default()).unwrap()
+        table.record(ID, effect, BY, &Before::default()).unwrap()
+    }
+
+    fn left(table: &mut NotifyTable) -> Vec<Leftover> {
+        table.take_leftovers(|_, _| true)
     }
 
     fn takes(table: &mut NotifyTable, until: Until) -> bool {
@@ -201,7 +315,7 @@ mod tests {
         record(&mut table, Effect::Set);
         assert!(takes(&mut table, Until::Set));
         assert!(!takes(&mut table, Until::Set));
-        assert_eq!(table.clear_leftovers(), []);
+        assert_eq!(left(&mut table), []);
     }
 
     #[test]
@@ -211,9 +325,37 @@ mod tests {
         record(&mut table, Effect::Set);
         assert!(takes(&mut table, Until::Set));
         let notify = NotifyName { id: ID, owner: Some(Owner::Thread { stream_id: 7, index: 1 }) };
-        assert_eq!(table.clear_leftovers(), [Leftover { notify, value: 0, untaken: 1 }]);
-        assert_eq!(table.clear_leftovers(), []);
+        assert_eq!(left(&mut table), [Leftover { notify, value: 0, untaken: 1 }]);
+        assert_eq!(left(&mut table), []);
         assert_eq!(notify.to_string(), "notify 5 (index 1 of the thread of stream 7)");
+    }
+
+    #[test]
+    fn records_of_others_stay_set() {
+        let other = RecordedBy::Task { queue: 3, task: 1, rung_at: 8 };
+        let mut table = table();
+        record(&mut table, Effect::Set);
+        table.record(ID, Effect::Set, other, &Before::default()).unwrap();
+        let notify = table.name(ID);
+        let by_stream_9 = |_, by: &RecordedBy| *by == BY;
+        assert_eq!(table.take_leftovers(by_stream_9), [Leftover { notify, value: 1, untaken: 1 }]);
+        assert_eq!(table.take_leftovers(by_stream_9), []);
+        assert!(takes(&mut table, Until::Set));
+        assert!(!takes(&mut table, Until::Set));
+        record(&mut table, Effect::Write(3));
+        assert_eq!(table.take_leftovers(|_, by| *by == other), []);
+        assert_eq!(table.remove(ID), Some(Leftover { notify, value: 3, untaken: 0 }));
+    }
+
+    #[test]
+    fn records_without_limit_take_no_memory_without_limit() {
+        let mut table = table();
+        for task in 0..10_000 {
+            let by = RecordedBy::Task { queue: 3, task, rung_at: task };
+            table.record(ID, Effect::Set, by, &Before::default()).unwrap();
+        }
+        assert!(table.registers[&ID].untaken.len() <= UNTAKEN_MAX);
+        assert_eq!(left(&mut table)[0].untaken, 10_000);
     }
 
     #[test]
@@ -224,7 +366,7 @@ mod tests {
         assert!(takes(&mut table, Until::AnyOf(0b001)));
         assert!(!takes(&mut table, Until::AnyOf(0b001)));
         assert!(takes(&mut table, Until::AnyOf(0b110)));
-        assert_eq!(table.clear_leftovers(), []);
+        assert_eq!(left(&mut table), []);
     }
 
     #[test]
@@ -234,9 +376,9 @@ mod tests {
         assert!(!takes(&mut table, Until::Equal(2)));
         record(&mut table, Effect::Write(2));
         assert!(takes(&mut table, Until::Equal(2)));
-        assert_eq!(table.clear_leftovers(), []);
+        assert_eq!(left(&mut table), []);
         record(&mut table, Effect::Write(3));
-        assert_eq!(table.clear_leftovers()[0].value, 3);
+        assert_eq!(left(&mut table)[0].value, 3);
     }
 
     #[test]
@@ -255,9 +397,9 @@ mod tests {
         let (mut first, mut second) = (Before::default(), Before::default());
         first.note(1, 10);
         second.note(2, 20);
-        table.record(ID, Effect::Set, &first).unwrap();
+        table.record(ID, Effect::Set, BY, &first).unwrap();
         assert_eq!(table.take(ID, Until::Set).unwrap(), Some(&first));
-        table.record(ID, Effect::Set, &second).unwrap();
+        table.record(ID, Effect::Set, BY, &second).unwrap();
         assert_eq!(table.take(ID, Until::Set).unwrap(), Some(&second));
     }
 
@@ -265,7 +407,7 @@ mod tests {
     fn id_of_nobody_is_refused() {
         let mut table = table();
         table.remove(ID);
-        assert_eq!(table.record(ID, Effect::Set, &Before::default()), Err(NoSuchNotify(ID)));
+        assert_eq!(table.record(ID, Effect::Set, BY, &Before::default()), Err(NoSuchNotify(ID)));
         assert_eq!(table.take(ID, Until::Set), Err(NoSuchNotify(ID)));
     }
 }

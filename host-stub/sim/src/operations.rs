@@ -13,6 +13,7 @@ use super::decode::{Effect, Until};
 use super::error::{DeviceError, HostTransferError, TaskError};
 use super::execute::deadline;
 use super::memory::Memory;
+use super::notify::RecordedBy;
 use super::order::{Before, QueueLife};
 use super::queue::{HwQueue, Registers};
 use super::scheduler::Scheduler;
@@ -31,22 +32,85 @@ pub(super) struct Running {
     returned: Option<Returned>,
     /// What it has queued, once it has returned.
     queued: Option<Vec<Queued>>,
+    /// Tasks that were dropped while its kernel ran, each with whether the kernel may have queued them.
+    dropped: Vec<(DroppedTasks, bool)>,
     /// What went wrong without the device failing.
     error: Option<DeviceError>,
 }
 
+impl Running {
+    /// Notes that tasks were dropped which the launch, if it has queued them, has lost.
+    fn note_dropped(&mut self, stream_id: StreamId, dropped: &DroppedTasks) {
+        match &self.queued {
+            None => {
+                let may_be = dropped.may_be_of(stream_id, self.since);
+                self.dropped.push((dropped.clone(), may_be));
+            }
+            Some(queued) if queued.iter().any(|queued| dropped.is_of(queued)) => {
+                self.error.get_or_insert_with(|| dropped.error.clone());
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// The kernel has returned: what it rang says which of the dropped tasks were its own.
+    fn judge_dropped(&mut self, returned: &Returned) {
+        for (dropped, may_be) in std::mem::take(&mut self.dropped) {
+            let is_own = match &returned.rung {
+                Some(rung) => rung.iter().any(|(sq_id, tasks)| *sq_id == dropped.sq_id && *tasks > dropped.first),
+                None => may_be,
+            };
+            if is_own {
+                self.error.get_or_insert(dropped.error);
+            }
+        }
+    }
+}
+
+/// Tasks that a queue has lost.
+#[derive(Clone)]
+pub(super) struct DroppedTasks {
+    pub(super) sq_id: u32,
+    pub(super) life: QueueLife,
+    /// Tasks of the queue before them.
+    pub(super) first: u64,
+    /// As in the queue.
+    pub(super) last_rung: u64,
+    /// As in the queue.
+    pub(super) last_unsure: u64,
+    /// As in the queue.
+    pub(super) users: Vec<StreamId>,
+    pub(super) error: DeviceError,
+}
+
+impl DroppedTasks {
+    /// Whether a kernel of stream `id` that was started at `since` and still runs may have queued some of them.
+    fn may_be_of(&self, id: StreamId, since: u64) -> bool {
+        let is_sure = self.last_unsure <= since;
+        self.last_rung > since && (is_sure || self.users.is_empty() || self.users.contains(&id))
+    }
+
+    fn is_of(&self, queued: &Queued) -> bool {
+        queued.life == self.life && queued.tasks > self.first
+    }
+}
+
 /// Tasks of one queue, up to the last one that a launch has queued.
 #[derive(Clone, Copy)]
-struct Queued {
+pub(super) struct Queued {
     sq_id: u32,
-    life: QueueLife,
-    tasks: u64,
+    pub(super) life: QueueLife,
+    pub(super) tasks: u64,
+    /// Not those of another kernel that ran at the same time.
+    pub(super) is_sure: bool,
 }
 
 /// A launch that has completed since the host has last synchronised.
-struct Ended {
+pub(super) struct Ended {
     kernel: Arc<str>,
-    queued: Vec<Queued>,
+    /// Observed doorbells when it started.
+    pub(super) since: u64,
+    pub(super) queued: Vec<Queued>,
     /// It completed with the last of its tasks: there is nothing to order.
     drained: bool,
 }
@@ -67,6 +131,8 @@ pub(super) struct HostStream {
     /// What has happened before its next operation.
     pub(super) before: Before,
     ended: Vec<Ended>,
+    /// Launches that have ended since the stream was made.
+    pub(super) launches_ended: u64,
     /// A launch has failed: what was submitted behind it does not run.
     failed: bool,
     /// Nobody will submit to it any more.
@@ -82,6 +148,7 @@ impl HostStream {
             wait: None,
             before: Before::default(),
             ended: Vec::new(),
+            launches_ended: 0,
             failed: false,
             detached: false,
         }
@@ -117,30 +184,18 @@ impl HostStream {
     }
 
     /// Work of a launch will never run: the launch, if it still goes on, or the stream has an error.
-    pub(super) fn note_dropped(&mut self, queue: QueueLife, first_dropped: u64, last_rung: u64, error: &DeviceError) {
-        let is_hit = |queued: &Queued| queued.life == queue && queued.tasks > first_dropped;
-        if let Some(running) = &mut self.running
-            && match &running.queued {
-                // The kernel still runs, or has just returned: it may be the one that rang.
-                None => last_rung > running.since,
-                Some(queued) => queued.iter().any(is_hit),
-            }
-        {
-            running.error.get_or_insert_with(|| error.clone());
+    pub(super) fn note_dropped(&mut self, dropped: &DroppedTasks) {
+        if let Some(running) = &mut self.running {
+            running.note_dropped(self.shared.id(), dropped);
         }
-        if self.ended.iter().any(|ended| ended.queued.iter().any(is_hit)) {
-            self.shared.fail(error.clone());
+        if self.ended.iter().any(|ended| ended.queued.iter().any(|queued| dropped.is_of(queued))) {
+            self.shared.fail(dropped.error.clone());
         }
     }
 
-    /// Whether its kernel has not returned.
-    pub(super) fn has_kernel(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| running.returned.is_none())
-    }
-
-    /// Whether it has operations that are more than the host's own look.
-    fn is_busy(&self) -> bool {
-        self.running.is_some() || self.ops.iter().any(|op| !matches!(op, Op::Synchronize))
+    /// Number of its launch whose kernel has not returned.
+    pub(super) fn kernel(&self) -> Option<u64> {
+        self.running.as_ref().filter(|running| running.returned.is_none()).map(|running| running.launch.number)
     }
 }
 
@@ -178,6 +233,7 @@ impl<M: Memory> Scheduler<M> {
             },
             Op::KernelLaunch(launch) if !stream.failed => return self.start(id, launch, now),
             Op::KernelLaunch(ref launch) => {
+                stream.launches_ended += 1;
                 self.free_args(launch);
                 None
             }
@@ -193,7 +249,8 @@ impl<M: Memory> Scheduler<M> {
             },
             Op::NotifyRecord { id: notify_id } => {
                 let before = stream.before.clone();
-                self.record(notify_id, Effect::Set, &before).err().map(|error| stream_error(id, error))
+                let by = RecordedBy::Stream { id, launches_ended: stream.launches_ended };
+                self.record(notify_id, Effect::Set, by, &before).err().map(|error| stream_error(id, error))
             }
             Op::NotifyWait { id: notify_id, timeout_s } => match self.notifies.take(notify_id, Until::Set) {
                 Ok(Some(before)) => {
@@ -286,7 +343,7 @@ impl<M: Memory> Scheduler<M> {
             }
         }
         if let Some(returned) = running.returned.clone()
-            && self.is_complete(&mut running, &returned)
+            && self.is_complete(id, &mut running, &returned)
         {
             self.complete(id, running, &returned);
             return true;
@@ -308,8 +365,9 @@ impl<M: Memory> Scheduler<M> {
             // Before the core takes the next kernel, whose doorbells would look like those of this one.
             self.poll_doorbells();
             self.observe_all();
-            let queued = self.queued(since, &returned);
+            let queued = self.queued(id, since, &returned);
             if let Some(running) = self.streams.get_mut(&id).and_then(|stream| stream.running.as_mut()) {
+                running.judge_dropped(&returned);
                 running.queued = Some(queued);
             }
         }
@@ -346,6 +404,7 @@ impl<M: Memory> Scheduler<M> {
             deadline: now.saturating_add(launch.timeout),
             returned: None,
             queued: None,
+            dropped: Vec::new(),
             error: None,
             launch,
         };
@@ -359,33 +418,51 @@ impl<M: Memory> Scheduler<M> {
     }
 
     /// The completion rule: the kernel has returned, and if the launch asks for it, what it has queued is done.
-    fn is_complete(&self, running: &mut Running, returned: &Returned) -> bool {
-        // What it has queued is known once every doorbell has been taken.
+    fn is_complete(&mut self, id: StreamId, running: &mut Running, returned: &Returned) -> bool {
+        if running.queued.is_none() {
+            if self.has_unseen_doorbell(returned) {
+                return false;
+            }
+            running.judge_dropped(returned);
+            running.queued = Some(self.queued(id, running.since, returned));
+        }
+        let queued = running.queued.as_deref().unwrap_or_default();
+        !running.launch.drain || !queued.iter().any(|queued| self.is_outstanding(queued))
+    }
+
+    /// Whether a doorbell of a kernel that has returned has not been taken: what it has queued is known once all are. Those of
+    /// other kernels don't matter, where the CPU tells which are whose.
+    fn has_unseen_doorbell(&self, returned: &Returned) -> bool {
+        let is_own = |sq_id: u32| returned.rung.as_ref().is_none_or(|rung| rung.iter().any(|(own, _)| *own == sq_id));
         let is_unseen = |queue: &HwQueue| {
             let doorbell = Registers::of(&*self.shared.memory, queue.config.sq_id).doorbell();
             !queue.stopped && doorbell.count() != queue.count
         };
-        if self.active.iter().filter_map(|id| self.queues[*id as usize].as_ref()).any(is_unseen) {
-            return false;
-        }
-        let queued = running.queued.get_or_insert_with(|| self.queued(running.since, returned));
-        !running.launch.drain || !queued.iter().any(|queued| self.is_outstanding(queued))
+        let active = self.active.iter().filter(|id| is_own(**id)).filter_map(|id| self.queues[*id as usize].as_ref());
+        active.into_iter().any(is_unseen)
     }
 
-    /// What a kernel has queued that has returned: as its CPU tells, else all that was rung since its start.
-    fn queued(&self, since: u64, returned: &Returned) -> Vec<Queued> {
-        let queued = |queue: &HwQueue, tasks| Queued { sq_id: queue.config.sq_id, life: queue.life, tasks };
-        match &returned.rung {
-            Some(rung) => {
-                let of =
-                    |(sq_id, tasks): &(u32, u64)| Some(queued(self.queues.get(*sq_id as usize)?.as_ref()?, *tasks));
-                rung.iter().filter_map(of).collect()
+    /// What a kernel of stream `id` has queued that has returned: as its CPU tells, else all that was rung since its start.
+    fn queued(&mut self, id: StreamId, since: u64, returned: &Returned) -> Vec<Queued> {
+        let queued = |queue: &mut HwQueue, tasks, is_sure| {
+            if is_sure {
+                queue.add_user(id);
             }
-            None => {
-                let rung = self.queues.iter().flatten().filter(|queue| queue.last_rung > since);
-                rung.map(|queue| queued(queue, queue.rung_total)).collect()
-            }
+            Queued { sq_id: queue.config.sq_id, life: queue.life, tasks, is_sure }
+        };
+        if let Some(rung) = &returned.rung {
+            let of = |(sq_id, tasks): &(u32, u64)| Some(queued(self.queue_mut(*sq_id)?, *tasks, true));
+            return rung.iter().filter_map(of).collect();
         }
+        let rung = self.queues.iter_mut().flatten().filter(|queue| queue.last_rung > since);
+        // While two kernels run, a doorbell may be of either, unless only one of the streams has ever used the queue.
+        let may_be_own =
+            |queue: &&mut HwQueue| queue.last_unsure <= since || queue.users.is_empty() || queue.users.contains(&id);
+        let rung = rung.filter(may_be_own).map(|queue| {
+            let (tasks, is_sure) = (queue.rung_total, queue.last_unsure <= since || queue.users == [id]);
+            queued(queue, tasks, is_sure)
+        });
+        rung.collect()
     }
 
     /// Whether tasks are still to come. Those of a queue that is gone, or that has stopped, never will.
@@ -409,16 +486,18 @@ impl<M: Memory> Scheduler<M> {
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.failed |= error.is_some();
             let queued = queued.unwrap_or_default();
-            stream.ended.push(Ended { kernel: Arc::clone(&launch.name), queued, drained: launch.drain });
+            stream.launches_ended += 1;
+            stream.ended.push(Ended { kernel: Arc::clone(&launch.name), since, queued, drained: launch.drain });
             stream.shared.complete(error);
         }
         self.forget(id);
     }
 
-    /// The launch whose kernel runs, if it is the only one.
+    /// The launch whose kernel may have rung what is observed now, if it is the only one: it runs, or has just returned. For a
+    /// CPU that is polled.
     pub(super) fn only_running(&self) -> Option<Origin> {
         let mut running =
-            self.streams.values().filter_map(|stream| stream.running.as_ref()).filter(|one| one.returned.is_none());
+            self.streams.values().filter_map(|stream| stream.running.as_ref()).filter(|one| one.queued.is_none());
         let Running { launch, core, .. } = running.next()?;
         let origin = Origin { launch: launch.number, core: *core };
         running.next().is_none().then_some(origin)
@@ -437,13 +516,14 @@ impl<M: Memory> Scheduler<M> {
     /// they leave behind. `None`: not yet.
     fn end_of_operation(&mut self, id: StreamId) -> Option<Option<DeviceError>> {
         let stream = self.streams.get(&id)?;
-        let queued = || stream.ended.iter().flat_map(|ended| &ended.queued);
+        // What may be another stream's is neither waited for nor judged.
+        let queued = || stream.ended.iter().flat_map(|ended| &ended.queued).filter(|queued| queued.is_sure);
         if queued().any(|queued| self.is_outstanding(queued)) {
             return None;
         }
         let failed = stream.failed;
         let unordered = stream.ended.iter().filter(|ended| !ended.drained).find_map(|ended| {
-            let is_ordered = |queued: &&Queued| stream.before.tasks_of(queued.life) >= queued.tasks;
+            let is_ordered = |queued: &&Queued| !queued.is_sure || stream.before.tasks_of(queued.life) >= queued.tasks;
             let queued = ended.queued.iter().find(|queued| !is_ordered(queued))?;
             Some((ended.kernel.to_string(), *queued, queued.tasks - stream.before.tasks_of(queued.life)))
         });
@@ -451,25 +531,11 @@ impl<M: Memory> Scheduler<M> {
             let queue = self.queues.get(queued.sq_id as usize)?.as_ref().filter(|queue| queue.life == queued.life)?;
             Some(DeviceError::UnorderedWork { stream_id: id, kernel, queue: queue.config.name(), tasks })
         });
-        if let Some(stream) = self.streams.get_mut(&id) {
-            stream.ended.clear();
-        }
-        let leftovers = self.leftovers(id);
+        let ended = self.streams.get_mut(&id).map(|stream| std::mem::take(&mut stream.ended))?;
+        let leftovers = self.leftovers(id, &ended, failed);
         // A launch that has failed leaves things behind; the failure is what the host has to know.
         let error = unordered.into_iter().chain(leftovers).filter(|_| !failed).find_map(|error| self.report(error));
         Some(error)
-    }
-
-    /// Notifies that are left set, once nothing else goes on that could still wait for them.
-    fn leftovers(&mut self, id: StreamId) -> Option<DeviceError> {
-        let streams_busy = self.streams.iter().any(|(other, stream)| *other != id && stream.is_busy());
-        let queues_busy = self.queues.iter().flatten().any(|queue| !queue.stopped && !queue.is_empty());
-        if streams_busy || queues_busy {
-            return None;
-        }
-        let leftovers = self.notifies.clear_leftovers();
-        let first = *leftovers.first()?;
-        Some(DeviceError::NotifyLeftSet { stream_id: id, first, others: leftovers.len() - 1 })
     }
 
     /// Drops a stream that nobody holds any more, once it is empty.
@@ -477,6 +543,7 @@ impl<M: Memory> Scheduler<M> {
         let empty = |stream: &HostStream| stream.detached && stream.ops.is_empty() && stream.running.is_none();
         if self.streams.get(&id).is_some_and(empty) {
             self.streams.remove(&id);
+            self.queues.iter_mut().flatten().for_each(|queue| queue.users.retain(|user| *user != id));
         }
     }
 

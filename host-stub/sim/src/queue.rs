@@ -1,5 +1,6 @@
 //! One hardware queue: its ring, the tail that was rung, the head.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use super::error::{DoorbellError, QueueName};
 use super::hold::Hold;
 use super::memory::Memory;
 use super::order::{Before, QueueLife};
+use super::stream::StreamId;
 
 /// Hardware queues of a device: one for each thread.
 pub const MAX_QUEUES: u32 = MAX_THREADS as u32;
@@ -188,6 +190,12 @@ pub struct HwQueue {
     pub count: u32,
     /// When it was rung last, in the scheduler's count of observed doorbells.
     pub last_rung: u64,
+    /// When it was rung last while it was not certain by which kernel, in the same count; 0: never.
+    pub last_unsure: u64,
+    /// Doorbells of tasks that have not been carried out: end of their entries, in the count of `rung_total`, and when.
+    pub rings: VecDeque<(u64, u64)>,
+    /// Streams whose launches have queued tasks here, as far as that is certain.
+    pub users: Vec<StreamId>,
     /// Task id of the entry that was fetched last.
     pub task_id: u32,
     /// Which life of which queue it is.
@@ -208,6 +216,8 @@ pub struct HwQueue {
     pub active: bool,
     /// Its communicator is suspended: nothing runs, doorbells are ignored.
     pub suspended: bool,
+    /// Launches that had been started when it was suspended.
+    pub suspended_after: u64,
     /// What keeps it from its next task.
     pub hold: Hold,
 }
@@ -222,6 +232,9 @@ impl HwQueue {
             rung: 0,
             count: 0,
             last_rung: 0,
+            last_unsure: 0,
+            rings: VecDeque::new(),
+            users: Vec::new(),
             rung_total: 0,
             done_total: 0,
             before: Before::default(),
@@ -231,7 +244,20 @@ impl HwQueue {
             stopped: false,
             active: false,
             suspended: false,
+            suspended_after: 0,
             hold: Hold::default(),
+        }
+    }
+
+    /// When the doorbell of the task at its head was observed, in the scheduler's count of doorbells.
+    pub fn rung_at(&self) -> u64 {
+        self.rings.front().map_or(self.last_rung, |(_, at)| *at)
+    }
+
+    /// A launch of stream `id` has queued tasks here.
+    pub fn add_user(&mut self, id: StreamId) {
+        if !self.users.contains(&id) {
+            self.users.push(id);
         }
     }
 
@@ -278,9 +304,18 @@ impl HwQueue {
     pub fn advance(&mut self) -> u32 {
         self.hold.task_ran();
         self.head = if self.head + 1 == self.config.depth { 0 } else { self.head + 1 };
-        self.done_total += 1;
+        self.count_done(1);
         self.wait = None;
         self.head
+    }
+
+    /// `tasks` more tasks are over.
+    pub fn count_done(&mut self, tasks: u64) {
+        self.done_total += tasks;
+        let done = self.done_total;
+        while self.rings.front().is_some_and(|(end, _)| *end <= done) {
+            self.rings.pop_front();
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use super::cpu::CpuFault;
 use super::error::DeviceError;
 use super::hold::Hold;
 use super::memory::Memory;
-use super::operations::HostStream;
-use super::queue::Registers;
+use super::operations::{DroppedTasks, HostStream};
+use super::queue::{HwQueue, Registers};
 use super::scheduler::Scheduler;
 
 /// Something that has to wait until engines, and kernels, have let go of what it changes.
@@ -25,9 +25,13 @@ pub enum Recovery {
 impl<M: Memory> Scheduler<M> {
     /// Queues run nothing more. What they had not run is dropped, and the launches that rang it end with an error.
     pub(super) fn suspend(&mut self, ids: &[u32]) {
+        let launches = self.launches;
         for &sq_id in ids {
             self.drop_tasks(sq_id, "suspended");
             if let Some(queue) = self.queue_mut(sq_id) {
+                if !queue.suspended {
+                    queue.suspended_after = launches;
+                }
                 queue.suspended = true;
                 Registers::of(&*self.shared.memory, sq_id).set_state(QueueStatus::SUSPENDED);
             }
@@ -50,12 +54,19 @@ impl<M: Memory> Scheduler<M> {
             return;
         }
         // They count as over: nobody waits for them.
-        queue.done_total += u64::from(dropped);
+        queue.count_done(u64::from(dropped));
         queue.wait = None;
-        let (life, first_dropped) = (queue.life, queue.done_total - u64::from(dropped) + u64::from(begun));
-        let error = DeviceError::Dropped { queue: name, dropped, reason };
+        let dropped = DroppedTasks {
+            sq_id,
+            life: queue.life,
+            first: queue.done_total - u64::from(dropped) + u64::from(begun),
+            last_rung,
+            last_unsure: queue.last_unsure,
+            users: queue.users.clone(),
+            error: DeviceError::Dropped { queue: name, dropped, reason },
+        };
         for stream in self.streams.values_mut() {
-            stream.note_dropped(life, first_dropped, last_rung, &error);
+            stream.note_dropped(&dropped);
         }
     }
 
@@ -64,11 +75,11 @@ impl<M: Memory> Scheduler<M> {
         let recoveries = std::mem::take(&mut self.recoveries);
         let waiting = recoveries.len();
         for recovery in recoveries {
-            let is_busy = self.queues.iter().flatten().any(|queue| queue.busy);
             match recovery {
-                Recovery::Restart(_) if is_busy => self.recoveries.push(recovery),
-                // A kernel that has looked at the status before it was suspended may still ring.
-                Recovery::Resume(..) if is_busy || self.kernel_runs() => self.recoveries.push(recovery),
+                Recovery::Restart(_) if self.queues.iter().flatten().any(|queue| queue.busy) => {
+                    self.recoveries.push(recovery);
+                }
+                Recovery::Resume(ref ids, _) if !self.can_resume(ids) => self.recoveries.push(recovery),
                 Recovery::Resume(ids, reply) => {
                     ids.iter().for_each(|sq_id| self.start_queue_anew(*sq_id));
                     // Whoever asked may have stopped waiting.
@@ -106,7 +117,7 @@ impl<M: Memory> Scheduler<M> {
         (queue.head, queue.rung, queue.count) = (0, 0, 0);
         (queue.stopped, queue.suspended) = (false, false);
         queue.wait = None;
-        queue.done_total = queue.rung_total;
+        queue.count_done(queue.rung_total - queue.done_total);
         let rung_total = queue.rung_total;
         queue.hold = Hold::default();
         let registers = Registers::of(&*self.shared.memory, sq_id);
@@ -120,7 +131,14 @@ impl<M: Memory> Scheduler<M> {
         registers.reset_epoch();
     }
 
-    fn kernel_runs(&self) -> bool {
-        self.streams.values().any(HostStream::has_kernel)
+    /// Whether nothing works on these queues any more. A kernel that has looked at the status of one before it was suspended
+    /// may still ring; one that was started later has seen that it is.
+    fn can_resume(&self, ids: &[u32]) -> bool {
+        let mut queues = ids.iter().filter_map(|id| self.queues.get(*id as usize)?.as_ref());
+        let may_ring = |queue: &HwQueue| {
+            let last = if queue.suspended { queue.suspended_after } else { u64::MAX };
+            self.streams.values().filter_map(HostStream::kernel).any(|number| number <= last)
+        };
+        !queues.any(|queue| queue.busy || may_ring(queue))
     }
 }

@@ -13,10 +13,12 @@ use std::time::Duration;
 use hcomm_aicpu::spec::queue::QueueStatus;
 
 use super::cpu::Cpu;
+use super::deadlock::{Deadlock, Halt};
 use super::engine::EnginePool;
 use super::error::{DeviceError, DoorbellError, QueueName};
 use super::fault::{FaultCounter, FaultPlan};
 use super::hold::Hold;
+use super::hosts::{self, HostThreads};
 use super::inbox::Command;
 use super::memory::Memory;
 use super::notify::NotifyTable;
@@ -55,11 +57,18 @@ pub struct Conduct {
     pub task_timeout: Duration,
     /// Whether a partial overlap of source and destination is only logged and counted.
     pub overlap_is_warning: bool,
+    /// How long a host may wait while nothing in the device can go on; `None`: as long as its waits allow.
+    pub deadlock_limit: Option<Duration>,
 }
 
 impl Default for Conduct {
     fn default() -> Self {
-        Self { faults: FaultPlan::default(), task_timeout: Duration::from_secs(60), overlap_is_warning: false }
+        Self {
+            faults: FaultPlan::default(),
+            task_timeout: Duration::from_secs(60),
+            overlap_is_warning: false,
+            deadlock_limit: None,
+        }
     }
 }
 
@@ -87,8 +96,11 @@ pub struct Scheduler<M: Memory> {
     pub(super) next_deadline: Option<Duration>,
     /// Time of the step that runs.
     pub(super) now: Duration,
-    /// Since when nothing can go on although a host waits.
-    pub(super) stuck_since: Option<Duration>,
+    /// Nothing can go on although a host waits.
+    pub(super) halt: Option<Halt>,
+    /// The last deadlock that there was a warning of.
+    pub(super) warned_of: Option<Deadlock>,
+    pub(super) hosts: Box<dyn HostThreads>,
     /// Launches that were started.
     pub(super) launches: u64,
     /// Removed queues that an engine still works on, and who waits for them.
@@ -124,7 +136,9 @@ impl<M: Memory> Scheduler<M> {
             notifies: NotifyTable::default(),
             next_deadline: None,
             now: Duration::ZERO,
-            stuck_since: None,
+            halt: None,
+            warned_of: None,
+            hosts: Box::new(hosts::Unknown),
             launches: 0,
             removals: Vec::new(),
             recoveries: Vec::new(),
@@ -142,9 +156,15 @@ impl<M: Memory> Scheduler<M> {
         Self { faults: FaultCounter::new(&conduct.faults), conduct, ..self }
     }
 
+    /// Lets it count the threads of the process: a deadlock may then be certain.
+    pub fn with_hosts(self, hosts: Box<dyn HostThreads>) -> Self {
+        Self { hosts, ..self }
+    }
+
     /// Does what can be done at `now`, a time since the start of the device, without waiting.
     pub fn step(&mut self, now: Duration) -> Progress {
         self.now = now;
+        self.end_halt_on_command();
         let mut worked = self.take_commands();
         if self.stopped {
             self.close();
@@ -166,7 +186,7 @@ impl<M: Memory> Scheduler<M> {
         };
         self.end_late_waits();
         if worked || self.failed() {
-            self.stuck_since = None;
+            self.end_halt();
             return Progress::Worked;
         }
         if self.is_deadlocked() {
@@ -189,7 +209,11 @@ impl<M: Memory> Scheduler<M> {
     fn next_event(&self) -> Option<Duration> {
         let look = |id: &u32| self.queues[*id as usize].as_ref()?.hold.next_look(self.conduct.task_timeout);
         let streams = self.streams.values().filter_map(HostStream::deadline);
-        streams.chain(self.active.iter().filter_map(look)).chain(self.next_deadline).chain(self.deadlock_due()).min()
+        streams
+            .chain(self.active.iter().filter_map(look))
+            .chain(self.next_deadline)
+            .chain(self.next_look_at_halt())
+            .min()
     }
 
     pub(super) fn failed(&self) -> bool {
@@ -254,8 +278,14 @@ impl<M: Memory> Scheduler<M> {
             Command::AddNotifies(notifies) => {
                 notifies.into_iter().for_each(|(id, owner)| self.notifies.add(id, owner));
             }
-            Command::RemoveNotifies(ids) => ids.into_iter().for_each(|id| self.notifies.remove(id)),
+            Command::RemoveNotifies(ids) => ids.into_iter().for_each(|id| self.remove_notify(id)),
             Command::Stop => self.stopped = true,
+        }
+    }
+
+    fn remove_notify(&mut self, id: u32) {
+        if let Some(left) = self.notifies.remove(id).filter(|_| !self.failed()) {
+            log::warn!("{} is freed: {}", left.notify, super::error::leftover_text(&left));
         }
     }
 
@@ -392,12 +422,17 @@ impl<M: Memory> Scheduler<M> {
         let observed = self.observed;
         // Who rings by a call has said so already.
         let origin = if self.cpu.is_polled() { Some(self.only_running()) } else { None };
+        let is_sure = !matches!(origin, Some(None));
         let Some(queue) = self.queue_mut(sq_id) else { return Ok(0) };
         let rung_before = queue.rung_total;
         let new = queue.observe(doorbell)?;
         if new != 0 {
             let rung = queue.rung_total - rung_before;
             queue.last_rung = observed + u64::from(new);
+            if !is_sure {
+                queue.last_unsure = queue.last_rung;
+            }
+            queue.rings.push_back((queue.rung_total, queue.last_rung));
             self.observed = observed + u64::from(new);
             self.rung += rung;
             self.shared.counters.doorbells.fetch_add(u64::from(new), Ordering::Relaxed);
@@ -450,6 +485,8 @@ impl<M: Memory> Scheduler<M> {
 
     /// The device has failed: its queues refuse, and every operation ends with the first error.
     pub(super) fn fail(&mut self, error: DeviceError) {
+        // Before any thread that waits is released.
+        self.end_halt();
         self.shared.recorder.record(Who::Stars, || What::Error(error.clone()));
         let first = self.shared.failed.set(error);
         for queue in self.queues.iter().flatten() {

@@ -1,5 +1,7 @@
 //! The scheduler, stepped by hand over a vector: no threads, no mapping.
 
+mod halts;
+
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +20,7 @@ use super::queue::{QueueConfig, QueueTable, Registers};
 use super::reduce::{BLOCK_LEN, Block, Reduce};
 use super::scheduler::{Progress, Scheduler};
 use super::shared::{DeviceCounters, FirstError, Shared};
-use super::stream::{KernelLaunch, LaunchStats, Op, StreamShared, Waited};
+use super::stream::{KernelLaunch, LaunchStats, Op, StreamShared, Waited, Waiting};
 use super::trace::{Origin, Recorder};
 
 const BASE: u64 = 0x12c0_0000_0000;
@@ -26,11 +28,11 @@ const HBM: u64 = 1 << 18;
 const QUEUES: u32 = 4;
 const ORIGIN: Origin = Origin { launch: 1, core: 0 };
 
-/// Memory of a test.
+/// Memory of a test. A register is used with one width alone.
 struct VecMemory {
     hbm: Mutex<Vec<u8>>,
-    doorbells: Vec<AtomicU64>,
-    words: Vec<AtomicU32>,
+    words64: Vec<AtomicU64>,
+    words32: Vec<AtomicU32>,
 }
 
 impl VecMemory {
@@ -82,12 +84,11 @@ impl Memory for VecMemory {
     }
 
     fn word64(&self, phys: u64) -> &AtomicU64 {
-        &self.doorbells[((phys - QUEUE_REGS_PHYS) / SQ_REGS_STRIDE) as usize]
+        &self.words64[((phys - QUEUE_REGS_PHYS) / 8) as usize]
     }
 
     fn word32(&self, phys: u64) -> &AtomicU32 {
-        let offset = phys - QUEUE_REGS_PHYS;
-        &self.words[(offset / SQ_REGS_STRIDE * 16 + offset % SQ_REGS_STRIDE / 4) as usize]
+        &self.words32[((phys - QUEUE_REGS_PHYS) / 4) as usize]
     }
 }
 
@@ -155,8 +156,8 @@ impl Rig {
     fn of(soc: Soc, depth: u32, polled: bool) -> Self {
         let memory = Arc::new(VecMemory {
             hbm: Mutex::new(vec![0; HBM as usize]),
-            doorbells: (0..QUEUES).map(|_| AtomicU64::new(0)).collect(),
-            words: (0..QUEUES * 16).map(|_| AtomicU32::new(0)).collect(),
+            words64: (0..u64::from(QUEUES) * SQ_REGS_STRIDE / 8).map(|_| AtomicU64::new(0)).collect(),
+            words32: (0..u64::from(QUEUES) * SQ_REGS_STRIDE / 4).map(|_| AtomicU32::new(0)).collect(),
         });
         let mut alloc = Allocator::new(BASE, HBM);
         let ring = alloc.allocate(u64::from(depth) * 64, Kind::Ring).unwrap();
@@ -233,10 +234,18 @@ impl Rig {
 
     /// What a host hears that synchronises with a stream.
     fn synchronize(&mut self, stream: &StreamShared) -> Waited {
-        assert!(stream.submit_look());
-        self.shared.inbox.send(Command::Submit(stream.id(), Op::Synchronize));
+        let waiting = self.begin_synchronize(stream);
         self.settle();
-        stream.wait(Duration::ZERO)
+        waiting.wait(Duration::ZERO)
+    }
+
+    /// A host thread begins to synchronise with a stream, without a limit of its own.
+    fn begin_synchronize<'s>(&self, stream: &'s StreamShared) -> Waiting<'s> {
+        let waiting = stream.begin_wait(false);
+        if waiting.needs_look() {
+            self.shared.inbox.send(Command::Submit(stream.id(), Op::Synchronize));
+        }
+        waiting
     }
 
     fn kernel_returns(&self, code: u32) {
@@ -320,7 +329,7 @@ fn wrong_doorbell_of_a_kernel_that_returns_ends_its_launch() {
     rig.kernel_returns(0);
     rig.settle();
     assert_eq!(rig.failed(), "sq 0: doorbell on a free queue");
-    assert_eq!(rig.stream.wait(Duration::ZERO), Waited::Done(rig.shared.failed.get()));
+    assert_eq!(rig.stream.peek(), Waited::Done(rig.shared.failed.get()));
 }
 
 #[test]
@@ -386,12 +395,12 @@ fn kernel_code_fails_the_launch_alone() {
     rig.kernel_returns(6);
     rig.settle();
     let error = DeviceError::KernelCode { stream_id: 9, kernel: "test".into(), code: 6 };
-    assert_eq!(rig.stream.wait(Duration::ZERO), Waited::Done(Some(error)));
+    assert_eq!(rig.stream.peek(), Waited::Done(Some(error)));
     assert_eq!(rig.shared.failed.get(), None);
     rig.launch();
     rig.kernel_returns(0);
     rig.settle();
-    assert_eq!(rig.stream.wait(Duration::ZERO), Waited::Done(None));
+    assert_eq!(rig.stream.peek(), Waited::Done(None));
 }
 
 #[test]
@@ -425,7 +434,7 @@ fn faulty_task_stops_its_queue_and_the_first_error_stays() {
     rig.settle();
     assert_eq!(rig.failed(), first);
     rig.launch();
-    assert!(matches!(rig.stream.wait(Duration::ZERO), Waited::Done(Some(DeviceError::Task { .. }))));
+    assert!(matches!(rig.stream.peek(), Waited::Done(Some(DeviceError::Task { .. }))));
 }
 
 #[test]
@@ -496,7 +505,7 @@ fn stop_ends_what_is_outstanding() {
     rig.launch();
     rig.shared.inbox.send(Command::Stop);
     assert_eq!(rig.settle(), Progress::Stopped);
-    assert_eq!(rig.stream.wait(Duration::ZERO), Waited::Done(Some(DeviceError::Closed)));
+    assert_eq!(rig.stream.peek(), Waited::Done(Some(DeviceError::Closed)));
 }
 
 /// A notify record or wait of the one-bit form, by the offsets of the hardware's table.
@@ -572,11 +581,9 @@ fn wait_that_nobody_synchronises_with_is_no_deadlock() {
     assert_eq!(rig.settle(), Progress::Idle);
     rig.stream.submit();
     rig.stream.complete(None);
-    assert!(rig.stream.submit_look());
-    rig.shared.inbox.send(Command::Submit(9, Op::Synchronize));
     // The stream itself has launched nothing, so it does not wait for the queue.
-    rig.settle();
-    assert_eq!((rig.stream.wait(Duration::ZERO), rig.shared.failed.get()), (Waited::Done(None), None));
+    let stream = Arc::clone(&rig.stream);
+    assert_eq!((rig.synchronize(&stream), rig.shared.failed.get()), (Waited::Done(None), None));
 }
 
 #[test]

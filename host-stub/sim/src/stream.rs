@@ -1,5 +1,6 @@
 //! Streams of the host: operations in order, and what the host waits for.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -113,13 +114,30 @@ impl LaunchStats {
 #[derive(Debug, Default)]
 struct State {
     submitted: u64,
-    /// Looks of the host that are outstanding; counted in `submitted`, too.
-    looks: u64,
+    /// Places of the looks of hosts that are outstanding among what was submitted, oldest first.
+    looks: VecDeque<u64>,
     /// Operations have been submitted that no look has ended after.
     unseen: bool,
     /// Threads of the host that wait.
-    waiting: u32,
+    waiters: Vec<Waiter>,
+    /// Number of the next one.
+    next_waiter: u64,
+    /// The first error that no host has been told.
     error: Option<DeviceError>,
+    /// The error that a host was told last.
+    told: Option<DeviceError>,
+    /// Errors that hosts were told.
+    tellings: u64,
+}
+
+/// A thread of the host that waits.
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    number: u64,
+    /// Operations that must have completed.
+    target: u64,
+    /// Its wait ends also without them, at a limit of its own.
+    has_limit: bool,
 }
 
 /// What host and scheduler share of a stream.
@@ -132,12 +150,54 @@ pub struct StreamShared {
     changed: Condvar,
 }
 
-/// A thread of the host that waits for a stream, until this is dropped.
-pub struct Waiting<'a>(&'a StreamShared);
+/// A thread of the host that waits for everything that was submitted before, until this is dropped.
+pub struct Waiting<'a> {
+    stream: &'a StreamShared,
+    waiter: Waiter,
+    needs_look: bool,
+    /// Errors that hosts had been told when it began.
+    tellings: u64,
+}
+
+impl Waiting<'_> {
+    /// Whether a look, [`Op::Synchronize`], has been counted, which is to be handed to the scheduler now.
+    pub fn needs_look(&self) -> bool {
+        self.needs_look
+    }
+
+    /// Waits, but for at most `timeout`.
+    pub fn wait(&self, timeout: Duration) -> Waited {
+        let (stream, target) = (self.stream, self.waiter.target);
+        let started = Instant::now();
+        while stream.completed() < target && started.elapsed() < YIELDS.min(timeout) {
+            std::thread::yield_now();
+        }
+        let mut state = stream.lock();
+        while stream.completed() < target {
+            let left = timeout.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                let completed = stream.completed();
+                let looks = state.looks.iter().filter(|place| **place <= target).count() as u64;
+                return Waited::TimedOut(target - completed - looks);
+            }
+            state = stream.changed.wait_timeout(state, left).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        }
+        // Every thread that waits hears of an error, not only the one that is the first to run again.
+        match state.error.take() {
+            Some(error) => {
+                state.told = Some(error);
+                state.tellings += 1;
+            }
+            None if state.tellings == self.tellings => return Waited::Done(None),
+            None => {}
+        }
+        Waited::Done(state.told.clone())
+    }
+}
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.lock().waiting -= 1;
+        self.stream.lock().waiters.retain(|waiter| waiter.number != self.waiter.number);
     }
 }
 
@@ -148,6 +208,15 @@ pub enum Waited {
     Done(Option<DeviceError>),
     /// The time is over, and this many operations have not completed.
     TimedOut(u64),
+}
+
+/// Threads of the host that wait for a stream, and whose wait is not over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiters {
+    /// All of them.
+    pub all: u32,
+    /// Those that nothing but the device can release.
+    pub without_limit: u32,
 }
 
 impl StreamShared {
@@ -173,37 +242,46 @@ impl StreamShared {
         state.unseen = true;
     }
 
-    /// Counts a look of the host, [`Op::Synchronize`], that is about to be handed to the scheduler.
-    /// `false`: there is nothing to look at, and nothing has been counted.
-    pub fn submit_look(&self) -> bool {
+    /// Counts a thread of the host that is about to wait for all that has been submitted so far, and its look if there is
+    /// anything to look at. `has_limit`: it will not wait without end.
+    pub fn begin_wait(&self, has_limit: bool) -> Waiting<'_> {
         let mut state = self.lock();
-        if !state.unseen && state.submitted == self.completed() {
-            return false;
+        let needs_look = state.unseen || state.submitted != self.completed();
+        if needs_look {
+            state.unseen = false;
+            state.submitted += 1;
+            let place = state.submitted;
+            state.looks.push_back(place);
         }
-        state.unseen = false;
-        state.submitted += 1;
-        state.looks += 1;
-        true
+        self.wait_by(state, needs_look, has_limit)
     }
 
-    /// Counts a thread of the host that is about to wait. Called before its look is submitted, so that who sees the look
-    /// sees the thread.
-    pub fn begin_wait(&self) -> Waiting<'_> {
-        self.lock().waiting += 1;
-        Waiting(self)
+    /// What a host hears now that waits for what has been submitted so far, without a look of its own.
+    #[cfg(test)]
+    pub fn peek(&self) -> Waited {
+        self.wait_by(self.lock(), false, true).wait(Duration::ZERO)
     }
 
-    /// Whether a thread of the host waits. A look may be outstanding although none does any more.
-    pub fn is_waited_for(&self) -> bool {
-        self.lock().waiting != 0
+    fn wait_by(&self, mut state: MutexGuard<'_, State>, needs_look: bool, has_limit: bool) -> Waiting<'_> {
+        state.next_waiter += 1;
+        let waiter = Waiter { number: state.next_waiter, target: state.submitted, has_limit };
+        state.waiters.push(waiter);
+        Waiting { stream: self, waiter, needs_look, tellings: state.tellings }
+    }
+
+    /// Threads of the host that wait. A look may be outstanding although none does any more.
+    pub fn waiters(&self) -> Waiters {
+        let state = self.lock();
+        let completed = self.completed();
+        let waits = || state.waiters.iter().filter(|waiter| waiter.target > completed);
+        let without_limit = waits().filter(|waiter| !waiter.has_limit).count();
+        Waiters { all: waits().count() as u32, without_limit: without_limit as u32 }
     }
 
     /// Ends `op`, the oldest operation.
     pub fn end(&self, op: &Op, error: Option<DeviceError>) {
-        if matches!(op, Op::Synchronize) {
-            self.lock().looks -= 1;
-        }
-        self.complete(error);
+        let is_look = matches!(op, Op::Synchronize);
+        self.complete_one(is_look, error);
     }
 
     /// Keeps an error of what has completed, if it is the first.
@@ -213,7 +291,14 @@ impl StreamShared {
 
     /// Ends the oldest operation. The first error is kept until it is reported.
     pub fn complete(&self, error: Option<DeviceError>) {
+        self.complete_one(false, error);
+    }
+
+    fn complete_one(&self, is_look: bool, error: Option<DeviceError>) {
         let mut state = self.lock();
+        if is_look {
+            state.looks.pop_front();
+        }
         // Release: a host that does not lock to look sees what the operation has done.
         self.completed.fetch_add(1, Ordering::Release);
         if state.error.is_none() {
@@ -228,25 +313,7 @@ impl StreamShared {
     /// Operations that have not completed.
     pub fn outstanding(&self) -> u64 {
         let state = self.lock();
-        state.submitted - self.completed() - state.looks
-    }
-
-    /// Waits until everything that has been submitted so far has completed.
-    pub fn wait(&self, timeout: Duration) -> Waited {
-        let started = Instant::now();
-        let target = self.lock().submitted;
-        while self.completed() < target && started.elapsed() < YIELDS.min(timeout) {
-            std::thread::yield_now();
-        }
-        let mut state = self.lock();
-        while self.completed() < target {
-            let left = timeout.saturating_sub(started.elapsed());
-            if left.is_zero() {
-                return Waited::TimedOut(target - self.completed() - state.looks);
-            }
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(|poisoned| poisoned.into_inner()).0;
-        }
-        Waited::Done(state.error.take())
+        state.submitted - self.completed() - state.looks.len() as u64
     }
 
     fn completed(&self) -> u64 {

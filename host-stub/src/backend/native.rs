@@ -24,6 +24,7 @@ use hcomm_mapping::SharedMemory;
 use hcomm_sim::KernelLaunch;
 use hcomm_sim::baton::{Baton, Gone};
 use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, Returned};
+use hcomm_sim::hosts::spawn_own;
 use hcomm_sim::inbox::Command;
 use hcomm_sim::queue::Registers;
 use hcomm_sim::shared::Shared;
@@ -86,8 +87,7 @@ impl NativeCpu {
             let (sender, receiver) = channel();
             let outcome = Outcome::default();
             let (shared, device, result) = (Arc::clone(&self.shared), Arc::clone(&self.device), Arc::clone(&outcome));
-            let thread = std::thread::Builder::new().name(format!("aicpu-{core}"));
-            let thread = thread.spawn(move || work(&receiver, &shared, &device, &result))?;
+            let thread = spawn_own(format!("aicpu-{core}"), move || work(&receiver, &shared, &device, &result))?;
             *slot = Some(Worker { jobs: sender, outcome, thread });
         }
         Ok(slot.as_ref().expect("set just now"))

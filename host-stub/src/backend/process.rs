@@ -19,6 +19,7 @@ use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal};
 
 use hcomm_mapping::SharedMemory;
+use hcomm_sim::hosts::spawn_own;
 
 /// Program that emulates the processor.
 pub const QEMU: &str = "qemu-system-aarch64";
@@ -52,7 +53,7 @@ impl Process {
         let pipe = child.stderr.take().expect("stderr is a pipe");
         let stderr = Arc::new(Mutex::new(String::new()));
         let text = Arc::clone(&stderr);
-        let reader = std::thread::Builder::new().name("qemu-stderr".to_owned()).spawn(move || collect(pipe, &text));
+        let reader = spawn_own("qemu-stderr".to_owned(), move || collect(pipe, &text));
         let process = Self { child, wake, monitor, stderr, stderr_reader: reader.ok() };
         // A wake-up must never block the scheduler: if the pipe is full, there are bytes that wake the image anyway.
         rustix::fs::fcntl_setfl(&process.wake, OFlags::NONBLOCK).map_err(|errno| failed(errno.into()))?;
@@ -205,7 +206,7 @@ fn spawn(command: Command) -> std::io::Result<Child> {
             }
         };
         // If it can't be started, its end of the channel is dropped, and the request below fails.
-        let _ = std::thread::Builder::new().name("qemu-spawner".to_owned()).spawn(run);
+        let _ = spawn_own("qemu-spawner".to_owned(), run);
         Mutex::new(sender)
     });
     let gone = || std::io::Error::other("no thread to start it from");

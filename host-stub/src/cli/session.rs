@@ -11,6 +11,7 @@ use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 use hcomm_kernel::{LocalCopyParams, STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams};
 use host_stub::product::{DEFAULT_PRODUCT, PRODUCTS, Product};
+use host_stub::sim::deadlock;
 use host_stub::{
     Comm, CommOptions, ControlPair, Cpu, Device, DeviceOptions, FaultPlan, FaultRule, Kernel, LaunchStats, Stream,
 };
@@ -57,6 +58,10 @@ pub struct SessionArgs {
     /// Limit of a kernel, and of a task that waits in its queue. 5 with --fault; without it 1900 and 60.
     #[arg(long, value_name = "SECONDS", value_parser = number::positive)]
     timeout: Option<u64>,
+    /// How long a wait may last while nothing in the device can go on. Without it: HCOMM_SIM_DEADLOCK_LIMIT, then the limit of
+    /// the wait itself.
+    #[arg(long, value_name = "SECONDS", value_parser = deadlock::parse_limit)]
+    deadlock_limit: Option<Duration>,
     /// Show all of the device's log on standard error, not its warnings alone.
     #[arg(short, long)]
     pub verbose: bool,
@@ -134,6 +139,7 @@ impl Session {
             product,
             image: args.image.clone(),
             faults: FaultPlan::from(args.faults.clone()),
+            deadlock_limit: args.deadlock_limit,
             ..Default::default()
         };
         if let Some(timeout) = args.timeout.map(Duration::from_secs).or(args.fault_timeout()) {

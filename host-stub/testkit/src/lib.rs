@@ -24,4 +24,4 @@ mod run;
 
 pub use fastrand::Rng;
 pub use rig::{CPUS, Rig, at, pattern};
-pub use run::{LIMIT, root, target_dir, wait_until};
+pub use run::{DEADLOCK_LIMIT, LIMIT, root, target_dir, wait_until};

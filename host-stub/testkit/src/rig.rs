@@ -9,7 +9,7 @@ use hcomm_kernel::{CopyListParams, ListedCopy};
 use host_stub::{Comm, Cpu, Device, DeviceBuffer, DeviceOptions, Error, LaunchStats, Stream, ThreadConfig};
 use zerocopy::IntoBytes;
 
-use crate::Rng;
+use crate::{DEADLOCK_LIMIT, Rng};
 
 /// Both CPUs, for a test that runs on each.
 pub const CPUS: [Cpu; 2] = [Cpu::Native, Cpu::Qemu];
@@ -31,6 +31,15 @@ impl Rig {
     /// If it can't be opened.
     pub fn new(cpu: Cpu) -> Self {
         Self::with_options(DeviceOptions { cpu, ..DeviceOptions::default() })
+    }
+
+    /// A device on `cpu` that has failed once a host thread has waited for [`DEADLOCK_LIMIT`] while nothing could go on. Other
+    /// tests run in other threads of the process, so that no deadlock is ever certain.
+    ///
+    /// # Panics
+    /// If it can't be opened.
+    pub fn with_deadlock_limit(cpu: Cpu) -> Self {
+        Self::with_options(DeviceOptions { cpu, deadlock_limit: Some(DEADLOCK_LIMIT), ..DeviceOptions::default() })
     }
 
     /// A device with these options.

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 /// How long a test waits for what must happen. A machine with ten times as many busy threads as processors needs no more.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
+/// How long nothing can go on in a test that brings a deadlock about.
+pub const DEADLOCK_LIMIT: Duration = Duration::from_millis(200);
+
 /// Waits until `is_done`, at most [`LIMIT`]; says whether it is.
 pub fn wait_until(mut is_done: impl FnMut() -> bool) -> bool {
     let started = Instant::now();
