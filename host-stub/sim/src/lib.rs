@@ -6,6 +6,7 @@
 
 pub mod alloc;
 pub mod baton;
+pub mod check;
 pub mod cpu;
 pub mod deadlock;
 pub mod decode;

@@ -1,0 +1,590 @@
+//! Happens-before: which actor knows of which others, from the events that order them.
+//!
+//! Actors are calls of the host, streams (with the launches that run on them one after the other) and queues. What one hands
+//! to another (a record, a submitted operation, a queued task) carries its clock; who takes it over joins the clocks. Nothing
+//! else orders.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::mem;
+use std::sync::Arc;
+
+use super::clock::{ActorId, VectorClock};
+
+/// Number of a host call that is under way, as the caller chose it.
+pub type CallId = u64;
+/// Number of a stream.
+pub type StreamId = u32;
+/// Number of a launch.
+pub type LaunchId = u64;
+/// Number of a queue.
+pub type QueueId = u32;
+/// Number of a notify.
+pub type NotifyId = u32;
+
+/// Who does something, now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Who {
+    /// A call of the host.
+    Call(CallId),
+    /// A stream: an operation of its own.
+    Stream(StreamId),
+    /// The code of a kernel.
+    Launch(LaunchId),
+    /// A task of a queue.
+    Queue(QueueId),
+}
+
+/// An actor with its clock.
+#[derive(Clone, Debug, Default)]
+struct Seat {
+    actor: ActorId,
+    clock: VectorClock,
+}
+
+impl Seat {
+    /// What the seat did so far comes before what takes over the clock that this gives.
+    fn hand_over(&mut self) -> VectorClock {
+        let clock = self.clock.clone();
+        self.clock.tick(self.actor);
+        clock
+    }
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    seat: Seat,
+    /// Clocks of the host at the operations that have not begun.
+    submitted: VecDeque<VectorClock>,
+    busy: bool,
+}
+
+#[derive(Debug)]
+struct Launch {
+    stream: StreamId,
+    /// Shared by the tasks that it queues; a new one each time that the launch learns something.
+    clock: Arc<VectorClock>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    seat: Seat,
+    /// Clocks of the calls that queued the tasks that have not begun, with the number of these tasks.
+    queued: VecDeque<(Arc<VectorClock>, u64)>,
+    /// The last of these clocks that was joined.
+    joined: Option<Arc<VectorClock>>,
+    busy: bool,
+}
+
+/// What has happened before what, as far as it has gone.
+#[derive(Debug, Default)]
+pub struct HappensBefore {
+    /// What every call of the host that begins now knows: all that has returned.
+    host: VectorClock,
+    calls: BTreeMap<CallId, Seat>,
+    streams: BTreeMap<StreamId, Stream>,
+    launches: BTreeMap<LaunchId, Launch>,
+    queues: BTreeMap<QueueId, Queue>,
+    notifies: BTreeMap<NotifyId, VectorClock>,
+    locks: BTreeMap<u32, VectorClock>,
+    /// Actors that are gone, with their last clocks.
+    free: Vec<Seat>,
+    actors: ActorId,
+}
+
+impl HappensBefore {
+    /// A call of the host begins. It comes after every call that has returned.
+    pub fn call_begins(&mut self, call: CallId) {
+        let mut seat = self.new_seat();
+        seat.clock.join(&self.host);
+        self.calls.insert(call, seat);
+    }
+
+    /// A call of the host returns.
+    pub fn call_returns(&mut self, call: CallId) {
+        if let Some(seat) = self.calls.remove(&call) {
+            self.host.join(&seat.clock);
+            self.free.push(seat);
+        }
+    }
+
+    /// A call submits an operation to a stream.
+    pub fn submits(&mut self, call: CallId, stream: StreamId) {
+        let Some(seat) = self.calls.get_mut(&call) else { return };
+        let clock = seat.hand_over();
+        self.stream(stream).submitted.push_back(clock);
+    }
+
+    /// The next operation of a stream begins.
+    pub fn operation_begins(&mut self, id: StreamId) {
+        let stream = self.stream(id);
+        stream.busy = true;
+        if let Some(clock) = stream.submitted.pop_front() {
+            stream.seat.clock.join(&clock);
+        }
+    }
+
+    /// The operation of a stream has ended.
+    pub fn operation_ends(&mut self, id: StreamId) {
+        self.stream(id).busy = false;
+    }
+
+    /// The kernel of a launch starts: the operation of the stream that has begun.
+    pub fn launch_starts(&mut self, launch: LaunchId, stream: StreamId) {
+        let clock = Arc::new(self.stream(stream).seat.clock.clone());
+        self.launches.insert(launch, Launch { stream, clock });
+    }
+
+    /// A kernel returns: the stream knows what it knew. Its tasks are not included.
+    pub fn launch_returns(&mut self, launch: LaunchId) {
+        if let Some(Launch { stream, clock }) = self.launches.remove(&launch) {
+            let seat = &mut self.stream(stream).seat;
+            seat.clock.join(&clock);
+            seat.clock.tick(seat.actor);
+        }
+    }
+
+    /// A kernel queues `count` tasks.
+    pub fn queues_tasks(&mut self, launch: LaunchId, queue: QueueId, count: u64) {
+        let Some(clock) = self.launches.get(&launch).map(|launch| Arc::clone(&launch.clock)) else { return };
+        let queued = &mut self.queue(queue).queued;
+        match queued.back_mut() {
+            Some((last, number)) if Arc::ptr_eq(last, &clock) => *number += count,
+            _ => queued.push_back((clock, count)),
+        }
+    }
+
+    /// What the code of a kernel did so far comes before the tasks that it queues from here on, but not before those that it
+    /// has queued.
+    pub fn launch_ticks(&mut self, launch: LaunchId) {
+        let Some(Launch { stream, clock }) = self.launches.get_mut(&launch) else { return };
+        if let Some(stream) = self.streams.get(stream) {
+            Arc::make_mut(clock).tick(stream.seat.actor);
+        }
+    }
+
+    /// The task at the head of a queue begins. It comes after the call that queued it, and after the task before it.
+    pub fn task_begins(&mut self, id: QueueId) {
+        let queue = self.queue(id);
+        queue.busy = true;
+        let Some((clock, left)) = queue.queued.front_mut() else { return };
+        if queue.joined.as_ref().is_none_or(|joined| !Arc::ptr_eq(joined, clock)) {
+            queue.seat.clock.join(clock);
+            queue.joined = Some(Arc::clone(clock));
+        }
+        *left -= 1;
+        if *left == 0 {
+            queue.queued.pop_front();
+        }
+    }
+
+    /// The task at the head of a queue has ended, or was dropped.
+    pub fn task_ends(&mut self, queue: QueueId) {
+        self.queue(queue).busy = false;
+    }
+
+    /// Tasks that have not begun were dropped.
+    pub fn tasks_dropped(&mut self, queue: QueueId) {
+        self.queue(queue).queued.clear();
+    }
+
+    /// A queue or stream records a notify that was not set. A record of a set notify orders nothing: this is not called.
+    pub fn records(&mut self, who: Who, notify: NotifyId) {
+        let Some(seat) = self.seat(who) else { return };
+        let clock = seat.hand_over();
+        self.notifies.entry(notify).or_default().join(&clock);
+    }
+
+    /// A wait takes the value of a notify, and with it what was known to those who recorded it.
+    pub fn takes(&mut self, who: Who, notify: NotifyId) {
+        let clock = self.notifies.remove(&notify).unwrap_or_default();
+        if let Some(seat) = self.seat(who) {
+            seat.clock.join(&clock);
+        }
+    }
+
+    /// A notify was set back without a wait.
+    pub fn notify_forgotten(&mut self, notify: NotifyId) {
+        self.notifies.remove(&notify);
+    }
+
+    /// A kernel has learned that a queue has drained.
+    pub fn observes(&mut self, launch: LaunchId, queue: QueueId) {
+        let clock = self.queue(queue).seat.hand_over();
+        if let Some(launch) = self.launches.get_mut(&launch) {
+            Arc::make_mut(&mut launch.clock).join(&clock);
+        }
+    }
+
+    /// A kernel gives a lock back.
+    pub fn releases(&mut self, launch: LaunchId, lock: u32) {
+        if let Some(clock) = self.launches.get(&launch).map(|launch| Arc::clone(&launch.clock)) {
+            self.locks.entry(lock).or_default().join(&clock);
+            self.launch_ticks(launch);
+        }
+    }
+
+    /// A kernel takes a lock.
+    pub fn acquires(&mut self, launch: LaunchId, lock: u32) {
+        if let (Some(clock), Some(launch)) = (self.locks.get(&lock), self.launches.get_mut(&launch)) {
+            Arc::make_mut(&mut launch.clock).join(clock);
+        }
+    }
+
+    /// `who` comes after all that `other` has done so far.
+    pub fn joins(&mut self, who: Who, other: Who) {
+        let Some(clock) = self.seat(other).map(Seat::hand_over) else { return };
+        if let Some(seat) = self.seat(who) {
+            seat.clock.join(&clock);
+        }
+    }
+
+    /// A queue is gone.
+    pub fn queue_removed(&mut self, id: QueueId) {
+        if let Some(queue) = self.queues.remove(&id) {
+            self.free.push(queue.seat);
+        }
+    }
+
+    /// A stream is gone.
+    pub fn stream_removed(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.remove(&id) {
+            self.free.push(stream.seat);
+        }
+    }
+
+    /// Actor, time and clock of what `who` does now.
+    pub fn now(&self, who: Who) -> Option<(ActorId, &VectorClock)> {
+        let seat = |seat: &'_ Seat| seat.actor;
+        match who {
+            Who::Call(id) => self.calls.get(&id).map(|call| (seat(call), &call.clock)),
+            Who::Stream(id) => self.streams.get(&id).map(|stream| (seat(&stream.seat), &stream.seat.clock)),
+            Who::Queue(id) => self.queues.get(&id).map(|queue| (seat(&queue.seat), &queue.seat.clock)),
+            Who::Launch(id) => {
+                let launch = self.launches.get(&id)?;
+                Some((self.streams.get(&launch.stream)?.seat.actor, &*launch.clock))
+            }
+        }
+    }
+
+    /// What everything that is still to come is ordered behind.
+    pub fn known_to_all(&self) -> VectorClock {
+        let mut known = self.host.clone();
+        self.calls.values().for_each(|call| known.meet(&call.clock));
+        let busy = self.streams.values().filter(|stream| stream.busy || !stream.submitted.is_empty());
+        busy.for_each(|stream| known.meet(&stream.seat.clock));
+        self.launches.values().for_each(|launch| known.meet(&launch.clock));
+        let busy = self.queues.values().filter(|queue| queue.busy || !queue.queued.is_empty());
+        busy.for_each(|queue| known.meet(&queue.seat.clock));
+        known
+    }
+
+    fn seat(&mut self, who: Who) -> Option<&mut Seat> {
+        match who {
+            Who::Call(id) => self.calls.get_mut(&id),
+            Who::Stream(id) => Some(&mut self.stream(id).seat),
+            Who::Queue(id) => Some(&mut self.queue(id).seat),
+            Who::Launch(_) => None,
+        }
+    }
+
+    fn stream(&mut self, id: StreamId) -> &mut Stream {
+        if !self.streams.contains_key(&id) {
+            let seat = self.new_seat();
+            self.streams.insert(id, Stream { seat, ..Stream::default() });
+        }
+        self.streams.get_mut(&id).expect("it was inserted")
+    }
+
+    fn queue(&mut self, id: QueueId) -> &mut Queue {
+        if !self.queues.contains_key(&id) {
+            let seat = self.new_seat();
+            self.queues.insert(id, Queue { seat, ..Queue::default() });
+        }
+        self.queues.get_mut(&id).expect("it was inserted")
+    }
+
+    /// A seat of its own, or one of an actor that is gone and that the host is known to come after.
+    fn new_seat(&mut self) -> Seat {
+        let host = &self.host;
+        let index = self.free.iter().rposition(|seat| host.time_of(seat.actor) >= seat.clock.time_of(seat.actor));
+        let mut seat = match index {
+            Some(index) => mem::take(&mut self.free[index]),
+            None => {
+                self.actors += 1;
+                Seat { actor: self.actors - 1, clock: VectorClock::default() }
+            }
+        };
+        if let Some(index) = index {
+            self.free.swap_remove(index);
+        }
+        seat.clock.tick(seat.actor);
+        seat
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::ops::Range;
+
+    use super::super::history::{Access, History, Kind};
+    use super::*;
+
+    /// What the history says of a write of one byte by `who`: the sites that it races with.
+    fn write(order: &HappensBefore, history: &mut History<u32>, who: Who, site: u32) -> Vec<u32> {
+        let (actor, clock) = order.now(who).unwrap();
+        let access = Access { actor, time: clock.time_of(actor), kind: Kind::Write, site };
+        let mut found = Vec::new();
+        history.access(0..1, access, clock, |conflict| found.push(conflict.earlier.site));
+        found
+    }
+
+    #[test]
+    fn host_calls_are_ordered_unless_they_overlap() {
+        let (mut order, mut history) = (HappensBefore::default(), History::default());
+        order.call_begins(1);
+        assert_eq!(write(&order, &mut history, Who::Call(1), 1), []);
+        order.call_returns(1);
+        order.call_begins(2);
+        order.call_begins(3);
+        assert_eq!(write(&order, &mut history, Who::Call(2), 2), []);
+        assert_eq!(write(&order, &mut history, Who::Call(3), 3), [2]);
+        order.call_returns(2);
+        order.call_returns(3);
+        order.call_begins(4);
+        assert_eq!(write(&order, &mut history, Who::Call(4), 4), []);
+        order.call_returns(4);
+        assert!(order.actors <= 2, "numbers of calls that have returned are used again");
+    }
+
+    /// A launch on stream 1 that queues a task on each of `queues`; the host call is 1 and stays open.
+    fn launched(order: &mut HappensBefore, launch: LaunchId, queues: &[QueueId]) {
+        order.call_begins(launch);
+        order.submits(launch, 1);
+        order.call_returns(launch);
+        order.operation_begins(1);
+        order.launch_starts(launch, 1);
+        queues.iter().for_each(|queue| order.queues_tasks(launch, *queue, 1));
+    }
+
+    #[test]
+    fn host_comes_after_tasks_only_by_a_notify_and_a_synchronise() {
+        for (notify, synchronise, expected) in [(true, true, vec![]), (false, true, vec![1]), (true, false, vec![1])] {
+            let (mut order, mut history) = (HappensBefore::default(), History::default());
+            launched(&mut order, 10, &[5]);
+            order.task_begins(5);
+            assert_eq!(write(&order, &mut history, Who::Queue(5), 1), []);
+            order.task_ends(5);
+            if notify {
+                order.records(Who::Queue(5), 7);
+            }
+            order.launch_returns(10);
+            order.operation_ends(1);
+            order.operation_begins(1);
+            order.takes(Who::Stream(1), 7);
+            order.operation_ends(1);
+            order.call_begins(11);
+            if synchronise {
+                order.joins(Who::Call(11), Who::Stream(1));
+            }
+            assert_eq!(write(&order, &mut history, Who::Call(11), 2), expected, "{notify} {synchronise}");
+        }
+    }
+
+    #[test]
+    fn kernel_that_has_seen_a_queue_drain_orders_what_it_queues_afterwards() {
+        for (observes, expected) in [(true, vec![]), (false, vec![1])] {
+            let (mut order, mut history) = (HappensBefore::default(), History::default());
+            launched(&mut order, 10, &[5]);
+            order.task_begins(5);
+            write(&order, &mut history, Who::Queue(5), 1);
+            order.task_ends(5);
+            if observes {
+                order.observes(10, 5);
+            }
+            order.queues_tasks(10, 6, 1);
+            order.task_begins(6);
+            assert_eq!(write(&order, &mut history, Who::Queue(6), 2), expected);
+        }
+    }
+
+    #[test]
+    fn launches_order_by_their_stream_and_by_locks() {
+        let (mut order, mut history) = (HappensBefore::default(), History::default());
+        launched(&mut order, 10, &[]);
+        write(&order, &mut history, Who::Launch(10), 1);
+        order.launch_returns(10);
+        order.operation_ends(1);
+        launched(&mut order, 11, &[]);
+        assert_eq!(write(&order, &mut history, Who::Launch(11), 2), []);
+        order.call_begins(1);
+        order.submits(1, 2);
+        order.call_returns(1);
+        order.operation_begins(2);
+        order.launch_starts(12, 2);
+        assert_eq!(write(&order, &mut history, Who::Launch(12), 3), [2]);
+        order.releases(12, 0);
+        order.acquires(11, 0);
+        assert_eq!(write(&order, &mut history, Who::Launch(11), 4), []);
+        assert_eq!(write(&order, &mut history, Who::Launch(12), 5), [4]);
+    }
+
+    #[test]
+    fn launches_that_are_synchronised_leave_nothing_behind() {
+        let (mut order, mut history) = (HappensBefore::default(), History::default());
+        for launch in 0..1000 {
+            launched(&mut order, launch, &[5, 6]);
+            for queue in [5, 6] {
+                order.task_begins(queue);
+                let (actor, clock) = order.now(Who::Queue(queue)).unwrap();
+                let access = Access { actor, time: clock.time_of(actor), kind: Kind::Read, site: 0 };
+                let start = launch * 100 + u64::from(queue);
+                history.access(start..start + 1, access, clock, |_| panic!("reads do not conflict"));
+                order.task_ends(queue);
+                order.records(Who::Queue(queue), queue);
+            }
+            order.launch_returns(launch);
+            for notify in [5, 6] {
+                order.takes(Who::Stream(1), notify);
+            }
+            order.operation_ends(1);
+            order.call_begins(1000 + launch);
+            order.joins(Who::Call(1000 + launch), Who::Stream(1));
+            order.call_returns(1000 + launch);
+        }
+        history.sweep(&order.known_to_all());
+        assert_eq!((history.len(), order.actors), (0, 4));
+    }
+
+    /// A task of a random graph.
+    #[derive(Clone, Debug)]
+    enum Task {
+        Access(Range<u64>, Kind),
+        Record(NotifyId),
+        Wait(NotifyId),
+    }
+
+    /// Queues of tasks; each notify is recorded once and waited for once, by another queue.
+    fn graph(random: &mut fastrand::Rng) -> Vec<Vec<Task>> {
+        let mut queues = vec![Vec::new(); random.usize(2..6)];
+        let mut notify = 0;
+        for _ in 0..random.usize(4..40) {
+            let queue = random.usize(0..queues.len());
+            if random.u8(0..3) == 0 {
+                let other = (queue + random.usize(1..queues.len())) % queues.len();
+                // Appended in one order to both: the graph has no cycle.
+                queues[queue].push(Task::Record(notify));
+                queues[other].push(Task::Wait(notify));
+                notify += 1;
+            } else {
+                let start = random.u64(0..24);
+                let kind = if random.bool() { Kind::Read } else { Kind::Write };
+                queues[queue].push(Task::Access(start..start + random.u64(1..8), kind));
+            }
+        }
+        queues
+    }
+
+    type Races = BTreeSet<(u64, usize, usize, Kind, Kind)>;
+
+    /// Pairs of accesses that no path through the graph joins, byte by byte.
+    fn races_by_reachability(queues: &[Vec<Task>]) -> Races {
+        let nodes: Vec<_> =
+            (0..queues.len()).flat_map(|queue| (0..queues[queue].len()).map(move |at| (queue, at))).collect();
+        let task = |(queue, at): (usize, usize)| &queues[queue][at];
+        let is_edge = |from: (usize, usize), to: (usize, usize)| {
+            (from.0 == to.0 && from.1 + 1 == to.1)
+                || matches!((task(from), task(to)), (Task::Record(a), Task::Wait(b)) if a == b)
+        };
+        let count = nodes.len();
+        let mut reach = vec![vec![false; count]; count];
+        for from in 0..count {
+            for to in 0..count {
+                reach[from][to] = is_edge(nodes[from], nodes[to]);
+            }
+        }
+        for via in 0..count {
+            for from in 0..count {
+                for to in 0..count {
+                    reach[from][to] |= reach[from][via] && reach[via][to];
+                }
+            }
+        }
+        let mut races = Races::new();
+        for a in 0..count {
+            for b in a + 1..count {
+                let (Task::Access(ours, kind), Task::Access(theirs, other)) = (task(nodes[a]), task(nodes[b])) else {
+                    continue;
+                };
+                if reach[a][b] || reach[b][a] || nodes[a].0 == nodes[b].0 || (*kind, *other) == (Kind::Read, Kind::Read)
+                {
+                    continue;
+                }
+                for byte in ours.start.max(theirs.start)..ours.end.min(theirs.end) {
+                    races.insert((byte, nodes[a].0, nodes[b].0, *kind, *other));
+                }
+            }
+        }
+        races
+    }
+
+    /// What the clocks say, when the tasks run in a random order that the graph allows.
+    fn races_by_clocks(queues: &[Vec<Task>], random: &mut fastrand::Rng) -> Races {
+        let (mut order, mut history, mut races) = (HappensBefore::default(), History::default(), Races::new());
+        launched(&mut order, 1, &[]);
+        for (queue, tasks) in queues.iter().enumerate() {
+            order.queues_tasks(1, queue as u32, tasks.len() as u64);
+        }
+        let (mut next, mut set) = (vec![0; queues.len()], BTreeSet::new());
+        loop {
+            let ready = |queue: &usize| match queues[*queue].get(next[*queue]) {
+                Some(Task::Wait(notify)) => set.contains(notify),
+                task => task.is_some(),
+            };
+            let ready: Vec<_> = (0..queues.len()).filter(ready).collect();
+            let Some(queue) = random.choice(ready) else { break };
+            let who = Who::Queue(queue as u32);
+            order.task_begins(queue as u32);
+            match &queues[queue][next[queue]] {
+                Task::Record(notify) => {
+                    order.records(who, *notify);
+                    set.insert(*notify);
+                }
+                Task::Wait(notify) => order.takes(who, *notify),
+                Task::Access(range, kind) => {
+                    let (actor, clock) = order.now(who).unwrap();
+                    let access = Access { actor, time: clock.time_of(actor), kind: *kind, site: queue };
+                    history.access(range.clone(), access, clock, |conflict| {
+                        let earlier = conflict.earlier;
+                        let pair = if earlier.site < queue {
+                            (earlier.site, queue, earlier.kind, *kind)
+                        } else {
+                            (queue, earlier.site, *kind, earlier.kind)
+                        };
+                        races.extend(conflict.range.map(|byte| (byte, pair.0, pair.1, pair.2, pair.3)));
+                    });
+                }
+            }
+            order.task_ends(queue as u32);
+            next[queue] += 1;
+            if random.u8(0..8) == 0 {
+                history.sweep(&order.known_to_all());
+            }
+        }
+        assert!(next.iter().zip(queues).all(|(next, tasks)| *next == tasks.len()), "the graph has no cycle");
+        races
+    }
+
+    #[test]
+    fn random_graphs_have_the_races_that_no_path_joins() {
+        let mut racy = 0;
+        for seed in 0..2000 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let queues = graph(&mut random);
+            let expected = races_by_reachability(&queues);
+            racy += usize::from(!expected.is_empty());
+            assert_eq!(races_by_clocks(&queues, &mut random), expected, "seed {seed}: {queues:?}");
+        }
+        assert!((500..2000).contains(&racy), "{racy} of 2000 graphs have a race");
+    }
+}
