@@ -5,6 +5,7 @@
 //! | [`code`] | result codes of the C API |
 //! | [`soc`] | generations of the chip |
 //! | [`stars950`], [`stars910`] | 64-byte task descriptors (SQE) |
+//! | [`ub`] | work entries of a UB channel, and their doorbell descriptor |
 //! | [`data_type`] | element types and reduce operators, and their SDMA codes |
 //! | [`queue`] | register block of a submission queue |
 //! | [`thread`] | thread handle and thread descriptor |
@@ -29,6 +30,7 @@ pub mod soc;
 pub mod stars910;
 pub mod stars950;
 pub mod thread;
+pub mod ub;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 

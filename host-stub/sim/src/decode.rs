@@ -5,8 +5,14 @@
 
 use hcomm_aicpu::spec::soc::Soc;
 
+#[cfg(test)]
+mod every_bit;
 pub(super) mod layout;
 mod notify;
+pub mod ub;
+mod ub_doorbell;
+
+pub use ub_doorbell::Jetty;
 
 use self::layout::Rule::{self, Any, Only, Reserved};
 use self::layout::{Layout, Spec, extract, find, spec, word64};
@@ -103,9 +109,10 @@ static WRITE_LAYOUT: Layout = Layout::new(HEADER, WRITE_VALUE);
 const TYPE_NOTIFY_RECORD: u8 = 6;
 const TYPE_NOTIFY_WAIT: u8 = 7;
 const TYPE_WRITE_VALUE: u8 = 8;
+const TYPE_UBDMA: u8 = 9;
 const TYPE_SDMA: u8 = 11;
 
-/// Names of the types, by number. SDMA, notifies and write value are carried out.
+/// Names of the types, by number. SDMA, notifies, write value and doorbells of UB channels are decoded.
 const TYPES: [&str; 22] = [
     "aic",
     "aiv",
@@ -208,6 +215,13 @@ pub enum Action {
         /// Physical address of its register.
         addr: u64,
     },
+    /// Starts the entries of a UB channel.
+    UbDoorbell {
+        /// Its sending end.
+        jetty: Jetty,
+        /// One past the last block to start.
+        producer_index: u16,
+    },
 }
 
 impl Action {
@@ -220,6 +234,7 @@ impl Action {
             Self::Wait { .. } => "notify wait",
             Self::PlaceHolder => "place holder",
             Self::WriteValue { .. } | Self::RemoteRecord { .. } => "write value",
+            Self::UbDoorbell { .. } => "ub doorbell",
         }
     }
 }
@@ -325,6 +340,7 @@ fn decode950(sqe: &[u8; SQE_LEN]) -> Result<Task, DecodeError> {
             let addr = extract(sqe, ADDR_LOW) | extract(sqe, ADDR_HIGH) << 32;
             Action::WriteValue { addr, value: extract(sqe, VALUE) as u32 }
         }
+        TYPE_UBDMA => ub_doorbell::decode(sqe)?,
         value => return Err(DecodeError::UnknownType { value }),
     };
     Ok(Task { task_id: task_id(Soc::Ascend950, sqe), action })
@@ -335,6 +351,7 @@ fn layout(sqe: &[u8; SQE_LEN]) -> Result<&'static Layout, DecodeError> {
         TYPE_SDMA => Ok(&SDMA_LAYOUT),
         TYPE_NOTIFY_RECORD | TYPE_NOTIFY_WAIT => Ok(&notify::LAYOUT),
         TYPE_WRITE_VALUE => Ok(&WRITE_LAYOUT),
+        TYPE_UBDMA => Ok(&ub_doorbell::LAYOUT),
         value => Err(DecodeError::UnknownType { value }),
     }
 }
@@ -342,6 +359,7 @@ fn layout(sqe: &[u8; SQE_LEN]) -> Result<&'static Layout, DecodeError> {
 #[cfg(test)]
 mod tests {
     use super::notify::NOTIFY;
+    use super::ub_doorbell::UB_DOORBELL;
     use super::*;
 
     /// Golden descriptor: task 0x10005, 1 MiB from 0x12c1_8000_0000 to 0x12c0_c000_0000.
@@ -417,16 +435,29 @@ mod tests {
     }
 
     #[test]
-    fn golden_rows_of_other_kinds_are_refused_by_name() {
-        let doorbell = "0900000001000600030000000000fe00ffff00feffff0080";
-        let cond = "1400000001000200000000800000fe0087516009800000c0";
-        for (hex, value) in [(doorbell, 9), (cond, 20)] {
-            assert_eq!(action(&format!("{hex:0<128}")), Err(DecodeError::UnknownType { value }));
+    fn golden_doorbells_decode() {
+        let rows = [
+            ("0900000001000600030000000000fe00ffff00feffff0080", Jetty { die: 1, function: 127, id: 65535 }, 65535),
+            ("0900000001000600030000000000fe000004000611000000", Jetty { die: 0, function: 3, id: 1024 }, 17),
+            ("0900000001000600030000000000fe001200002401000080", Jetty { die: 1, function: 18, id: 18 }, 1),
+        ];
+        for (hex, jetty, producer_index) in rows {
+            let task = Task { task_id: 393_217, action: Action::UbDoorbell { jetty, producer_index } };
+            assert_eq!(decode950(&bytes(&format!("{hex:0<128}"))), Ok(task), "{hex}");
         }
     }
 
-    const TABLES: [(&str, &[Spec]); 4] =
-        [(COPY, SDMA), (RECORD_BITS, NOTIFY), (WAIT_ONE, NOTIFY), (WRITE, WRITE_VALUE)];
+    #[test]
+    fn golden_rows_of_other_kinds_are_refused_by_name() {
+        let cond = "1400000001000200000000800000fe0087516009800000c0";
+        assert_eq!(action(&format!("{cond:0<128}")), Err(DecodeError::UnknownType { value: 20 }));
+    }
+
+    const DOORBELL: &str = "0900000001000600030000000000fe00000400061100000000000000000000000000000000000000000000000000000\
+                            00000000000000000000000000000000000";
+
+    const TABLES: [(&str, &[Spec]); 5] =
+        [(COPY, SDMA), (RECORD_BITS, NOTIFY), (WAIT_ONE, NOTIFY), (WRITE, WRITE_VALUE), (DOORBELL, UB_DOORBELL)];
 
     #[test]
     fn fields_cover_every_bit_once() {
@@ -492,8 +523,8 @@ mod tests {
     fn zeroed_descriptor_is_not_a_task() {
         assert_eq!(decode950(&[0; SQE_LEN]), Err(DecodeError::UnknownType { value: 0 }));
         assert_eq!(
-            DecodeError::UnknownType { value: 9 }.to_string(),
-            "descriptor type 9 (ubdma) in byte 0 is not supported"
+            DecodeError::UnknownType { value: 10 }.to_string(),
+            "descriptor type 10 (asyncdma) in byte 0 is not supported"
         );
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::alloc::AccessError;
 use super::deadlock::Deadlock;
-use super::decode::DecodeError;
+use super::decode::{DecodeError, Jetty};
 use super::notify::{Leftover, NoSuchNotify, NotifyName};
 use super::stream::HostTransfer;
 
@@ -137,6 +137,12 @@ pub enum TaskError {
     NoOtherChip {
         /// Its register.
         addr: u64,
+    },
+    /// The doorbell of a jetty that no channel has.
+    #[error("doorbell of {jetty}, which belongs to no channel")]
+    NoChannel {
+        /// The jetty.
+        jetty: Jetty,
     },
     /// A wait came to its limit.
     #[error("{notify} was not recorded within {timeout_s} s")]

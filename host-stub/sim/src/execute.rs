@@ -59,6 +59,7 @@ impl<M: Memory> Scheduler<M> {
                 Ok(())
             }
             Action::RemoteRecord { addr } => Err(TaskError::NoOtherChip { addr }),
+            Action::UbDoorbell { jetty, .. } => Err(TaskError::NoChannel { jetty }),
             Action::Record { id, effect } => {
                 let Some(queue) = self.queue_mut(sq_id) else { return Ok(()) };
                 queue.before.note(queue.life, queue.done_total + 1);
@@ -233,9 +234,11 @@ impl<M: Memory> Scheduler<M> {
         let range = match action {
             Action::Sdma { src, dst, len, .. } => TaskRange { dst, src, len },
             Action::WriteValue { addr, .. } => TaskRange { dst: addr, src: 0, len: 4 },
-            Action::PlaceHolder | Action::Record { .. } | Action::RemoteRecord { .. } | Action::Wait { .. } => {
-                TaskRange { dst: 0, src: 0, len: 0 }
-            }
+            Action::PlaceHolder
+            | Action::Record { .. }
+            | Action::RemoteRecord { .. }
+            | Action::Wait { .. }
+            | Action::UbDoorbell { .. } => TaskRange { dst: 0, src: 0, len: 0 },
         };
         recorder.record(Who::Sdma, || What::TaskStarted {
             task: place(queue),

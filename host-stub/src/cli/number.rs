@@ -23,6 +23,11 @@ pub fn u32(text: &str) -> Result<u32, String> {
     u32::try_from(u64(text)?).map_err(|_| format!("above {:#x}, the largest that 32 bits hold", u32::MAX))
 }
 
+/// Parses a number of up to 16 bits.
+pub fn u16(text: &str) -> Result<u16, String> {
+    u16::try_from(u64(text)?).map_err(|_| format!("above {}, the largest that 16 bits hold", u16::MAX))
+}
+
 /// Parses a number of up to 8 bits.
 pub fn u8(text: &str) -> Result<u8, String> {
     u8::try_from(u64(text)?).map_err(|_| format!("above {}, the largest that 8 bits hold", u8::MAX))
@@ -60,6 +65,7 @@ mod tests {
         assert!(u64("18446744073709551616").unwrap_err().contains("64 bits"));
         assert!(u64("0x10000000000000000").unwrap_err().contains("64 bits"));
         assert!(u32("0x100000000").unwrap_err().contains("32 bits"));
+        assert!(u16("65536").unwrap_err().contains("16 bits"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `sqe encode` and `sqe decode`: task descriptors as hexadecimal digits.
 
+mod ub;
+
 use std::io::{self, Write};
 
 use clap::Subcommand;
@@ -18,11 +20,14 @@ use super::output::Output;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Print descriptors, one line of 128 hexadecimal digits each. Nothing but the widths of the fields is checked.
+    /// Print descriptors, or blocks of work entries, one line of 128 hexadecimal digits each. Nothing but the widths of the
+    /// fields is checked.
     Encode {
         #[command(subcommand)]
         task: Task,
     },
+    /// Print every field of the work entries of a UB channel by name.
+    DecodeUb(ub::DecodeArgs),
     /// Print every field of a descriptor by name.
     Decode {
         /// SoC whose format the descriptor has.
@@ -37,6 +42,34 @@ pub enum Command {
 pub enum Task {
     /// SDMA copy, or reduce with `--reduce`.
     Copy(CopyArgs),
+    /// Write of a 32-bit value.
+    WriteValue(WriteValueArgs),
+    /// Doorbell of a UB channel.
+    UbDoorbell(ub::DoorbellArgs),
+    /// Work entries of a write over a UB channel.
+    UbWrite(ub::WriteArgs),
+    /// Work entries of a write that then sets a notify of the peer.
+    UbWriteWithNotify(ub::WriteWithNotifyArgs),
+    /// Work entries of a read over a UB channel.
+    UbRead(ub::WriteArgs),
+    /// Work entry of a record of a notify of the peer.
+    UbRecord(ub::RecordArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct WriteValueArgs {
+    /// SoC whose format to encode: ascend950.
+    #[arg(long)]
+    soc: String,
+    /// Task id, 32 bits.
+    #[arg(long, value_name = "N", value_parser = number::u32)]
+    task_id: u32,
+    /// Address that is written, 49 bits.
+    #[arg(long, value_name = "ADDR", value_parser = number::u64)]
+    addr: u64,
+    /// The value.
+    #[arg(long, value_name = "N", value_parser = number::u32)]
+    value: u32,
 }
 
 #[derive(Debug, clap::Args)]
@@ -72,9 +105,35 @@ pub struct CopyArgs {
 
 pub fn run(command: Command, output: Output) -> Result<(), Failure> {
     match command {
-        Command::Encode { task: Task::Copy(args) } => encode_copy(&args, output),
+        Command::Encode { task } => encode(&task, output),
+        Command::DecodeUb(args) => ub::decode(&args, output),
         Command::Decode { soc, hex } => decode_fields(&soc, &hex, output),
     }
+}
+
+fn encode(task: &Task, output: Output) -> Result<(), Failure> {
+    match task {
+        Task::Copy(args) => encode_copy(args, output),
+        Task::WriteValue(args) => encode_one(write_value(args)?, output),
+        Task::UbDoorbell(args) => encode_one(ub::encode_doorbell(args)?, output),
+        Task::UbWrite(args) => ub::encode_write(args, output),
+        Task::UbWriteWithNotify(args) => ub::encode_write_with_notify(args, output),
+        Task::UbRead(args) => ub::encode_read(args, output),
+        Task::UbRecord(args) => ub::encode_record(args, output),
+    }
+}
+
+fn write_value(args: &WriteValueArgs) -> Result<(Soc, Sqe), Failure> {
+    let soc = soc(&args.soc)?;
+    if soc != Soc::Ascend950 {
+        return Err(Failure::Unsupported(format!(
+            "write value of {} is not supported: that of ascend950 is",
+            args.soc
+        )));
+    }
+    let write = stars950::WriteValue::new(DeviceAddr(args.addr), args.value);
+    let write = write.map_err(|error| Failure::Usage(format!("--addr: {error}")))?;
+    Ok((soc, write.build(args.task_id)))
 }
 
 /// The SoC whose format is meant: its name, in any case.
@@ -89,8 +148,8 @@ fn soc_name<S: Serializer>(soc: &Soc, serializer: S) -> Result<S::Ok, S::Error> 
     serializer.serialize_str(&soc.name().to_ascii_lowercase())
 }
 
-/// The opcode byte for `OP,TYPE`.
-fn reduce_opcode(text: &str) -> Result<u8, Failure> {
+/// Operator and element type of `OP,TYPE`.
+fn parse_reduce(text: &str) -> Result<(ReduceOp, DataType), Failure> {
     let lower = text.to_ascii_lowercase();
     let (op_name, type_name) = lower
         .split_once(',')
@@ -102,12 +161,27 @@ fn reduce_opcode(text: &str) -> Result<u8, Failure> {
         let known = "int8, int16, int32, fp16, fp32 and bf16";
         Failure::Usage(format!("{type_name:?} is no element type: {known} are"))
     })?;
+    Ok((op, data_type))
+}
+
+/// The opcode byte for `OP,TYPE`.
+fn reduce_opcode(text: &str) -> Result<u8, Failure> {
+    let (op, data_type) = parse_reduce(text)?;
     SdmaReduce::new(op, data_type).map(|reduce| reduce.opcode).ok_or_else(|| {
         Failure::Unsupported(format!(
-            "the SDMA engine does not compute {op_name} of {type_name}: \
+            "the SDMA engine does not compute {text}: \
              it computes sum, max and min of int8, int16, int32, fp16, fp32 and bf16"
         ))
     })
+}
+
+/// # Errors
+/// The range goes past the end of the address space.
+fn check_range(option: &str, addr: u64, len: u64) -> Result<(), Failure> {
+    match addr.checked_add(len.saturating_sub(1)) {
+        Some(_) => Ok(()),
+        None => Err(Failure::Usage(format!("{option}: {addr:#x} + {len} bytes is past 2^64"))),
+    }
 }
 
 /// A descriptor that prints as its bytes in order.
@@ -196,6 +270,18 @@ struct EncodeAnswer<'a> {
     #[serde(serialize_with = "soc_name")]
     soc: Soc,
     sqes: Descriptors<'a>,
+}
+
+#[derive(Serialize)]
+struct OneAnswer {
+    #[serde(serialize_with = "soc_name")]
+    soc: Soc,
+    sqes: [String; 1],
+}
+
+fn encode_one((soc, sqe): (Soc, Sqe), output: Output) -> Result<(), Failure> {
+    let answer = OneAnswer { soc, sqes: [Hex(sqe).to_string()] };
+    output.answer(&answer, |out| writeln!(out, "{}", answer.sqes[0]))
 }
 
 fn encode_copy(args: &CopyArgs, output: Output) -> Result<(), Failure> {

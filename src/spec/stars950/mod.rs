@@ -25,6 +25,8 @@ impl SqeType {
     pub const NOTIFY_WAIT: Self = Self(7);
     /// Writes a value to an address.
     pub const WRITE_VALUE: Self = Self(8);
+    /// UB transfer: a doorbell of a work ring, see [`ub`](super::ub).
+    pub const UBDMA: Self = Self(9);
     /// SDMA copy or reduce.
     pub const SDMA: Self = Self(11);
 }
@@ -77,7 +79,7 @@ pub struct SqeHeader {
 const _: () = assert!(size_of::<SqeHeader>() == 8);
 
 impl SqeHeader {
-    const fn new(sqe_type: SqeType, task_id: u32) -> Self {
+    pub(super) const fn new(sqe_type: SqeType, task_id: u32) -> Self {
         Self { flags: HeaderFlags::new().with_sqe_type(sqe_type.0), task_id }
     }
 }

@@ -1,0 +1,64 @@
+//! The descriptor that starts the entries of a UB channel.
+
+use super::layout::Rule::{Any, Only, Reserved};
+use super::layout::{Layout, Spec, extract, find, spec};
+use super::{Action, DecodeError, HEADER, SQE_LEN};
+
+/// Bytes 8..64 of type 9, in the form that rings for one jetty.
+pub(super) const UB_DOORBELL: &[Spec] = &[
+    spec("mode", 8, 0, 1, Only(1)),
+    spec("doorbell_num", 8, 1, 2, Only(1)),
+    spec("res1", 8, 3, 29, Reserved),
+    spec("res2", 12, 0, 16, Reserved),
+    spec("kernel_credit", 14, 0, 8, Only(254)),
+    spec("res3", 15, 0, 5, Reserved),
+    spec("sqe_length", 15, 5, 3, Only(0)),
+    spec("jetty_id1", 16, 0, 16, Any),
+    spec("res4", 18, 0, 9, Reserved),
+    spec("func_id1", 19, 1, 7, Any),
+    spec("pi_value1", 20, 0, 16, Any),
+    spec("res5", 22, 0, 15, Reserved),
+    spec("die_id1", 23, 7, 1, Any),
+    spec("jetty_id2", 24, 0, 16, Only(0)),
+    spec("res6", 26, 0, 9, Reserved),
+    spec("func_id2", 27, 1, 7, Only(0)),
+    spec("pi_value2", 28, 0, 16, Only(0)),
+    spec("res7", 30, 0, 15, Reserved),
+    spec("die_id2", 31, 7, 1, Only(0)),
+    spec("res8", 32, 0, 64, Reserved),
+    spec("res9", 40, 0, 64, Reserved),
+    spec("res10", 48, 0, 64, Reserved),
+    spec("res11", 56, 0, 64, Reserved),
+];
+
+pub(super) static LAYOUT: Layout = Layout::new(HEADER, UB_DOORBELL);
+
+const JETTY: &Spec = find(UB_DOORBELL, "jetty_id1");
+const FUNCTION: &Spec = find(UB_DOORBELL, "func_id1");
+const INDEX: &Spec = find(UB_DOORBELL, "pi_value1");
+const DIE: &Spec = find(UB_DOORBELL, "die_id1");
+
+pub(super) fn decode(sqe: &[u8; SQE_LEN]) -> Result<Action, DecodeError> {
+    LAYOUT.check(sqe)?;
+    let field = |spec| extract(sqe, spec);
+    let jetty = Jetty { die: field(DIE) as u8, function: field(FUNCTION) as u8, id: field(JETTY) as u16 };
+    Ok(Action::UbDoorbell { jetty, producer_index: field(INDEX) as u16 })
+}
+
+/// The sending end of a UB channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Jetty {
+    /// Die of the device.
+    pub die: u8,
+    /// Function of the die.
+    pub function: u8,
+    /// Number in the function.
+    pub id: u16,
+}
+
+impl std::fmt::Display for Jetty {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { die, function, id } = self;
+        write!(f, "jetty {id} of function {function}, die {die}")
+    }
+}
