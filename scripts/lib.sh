@@ -37,7 +37,7 @@ host() {
     ar rcs "$work/libhcomm_sim.a" "$work/hcomm_sim.o"
     # What the linker itself defines stays local, too.
     { echo '{ global:'; sed 's/$/;/' "$work/names"; echo 'local: *; };'; } > "$work/names.map"
-    cc -shared -Wl,--version-script="$work/names.map" -Wl,-soname,$SONAME,--gc-sections,-z,relro,-z,now,--no-undefined -o "$work/$SONAME" "$work/hcomm_sim.o" \
+    cc -shared -Wl,--version-script="$work/names.map" -Wl,-soname,$SONAME,--gc-sections,-z,relro,-z,now,-z,nodelete,--no-undefined -o "$work/$SONAME" "$work/hcomm_sim.o" \
         -lgcc_s -lpthread -lm -ldl -lc
     # Replaced, not written: a program that runs keeps the one it has.
     mv "$work/libhcomm_sim.a" "$work/$SONAME" "$dir/"

@@ -198,3 +198,14 @@ fn wait_with_a_limit_leaves_the_work_running() {
     MAY_RETURN.fetch_or(2, Ordering::Relaxed);
     stream.synchronize().unwrap();
 }
+
+/// Case 120.
+#[test]
+fn no_bytes_are_copied_anywhere() {
+    let device = device();
+    let buffer = device.malloc(100).unwrap();
+    for addr in [buffer.at(0), buffer.at(100), buffer.at(101), DeviceAddr(0), DeviceAddr(u64::MAX)] {
+        device.copy_in(addr, &[]).unwrap();
+        device.copy_out(addr, &mut []).unwrap();
+    }
+}

@@ -39,7 +39,7 @@ impl Drop for DeviceBuffer {
     fn drop(&mut self) {
         match self.device.free(self.addr) {
             // The address of a buffer can be read, so somebody may have freed it by hand; that is theirs to find out.
-            Ok(()) | Err(Error::Free(_)) => {}
+            Ok(()) | Err(Error::Free(_) | Error::Forked { .. }) => {}
             Err(error) => log::warn!("buffer {}: {error}", self.addr),
         }
     }

@@ -187,7 +187,7 @@ impl Comm {
     /// # Errors
     /// The engine is not CPU(_TS) or AICPU(_TS), or the handle is not that of a live thread of this communicator.
     pub fn export_thread(&self, thread: ThreadHandle, engine: Engine) -> Result<ThreadHandle, Error> {
-        self.device.options().product.engine_for(Acquire::Threads, engine)?;
+        self.device.options().product.engine_for(Acquire::Export, engine)?;
         if !self.threads().all.contains(&thread) {
             return Err(Error::BadThread { handle: thread.0, engine: None });
         }
@@ -307,6 +307,9 @@ impl Comm {
 
 impl Drop for Comm {
     fn drop(&mut self) {
+        if self.device.0.is_forked() {
+            return;
+        }
         lock(&self.device.0.comms).remove(&self.device.0.shared.memory, self.slot);
         let threads = std::mem::take(&mut self.threads().all);
         if !threads.is_empty() {

@@ -70,6 +70,9 @@ impl Notify {
 
 impl Drop for Notify {
     fn drop(&mut self) {
+        if self.device.0.is_forked() {
+            return;
+        }
         self.device.0.shared.inbox.send(Command::RemoveNotifies(vec![self.id]));
         thread::give_back_notify_id(&self.device.0, self.id);
     }

@@ -159,6 +159,8 @@ pub(crate) struct Inner {
     image: Option<Arc<Image>>,
     next_stream_id: AtomicU32,
     kernel_faults: Mutex<FaultCounter>,
+    /// Id of the process that has opened it.
+    owner: u32,
 }
 
 impl Inner {
@@ -174,12 +176,24 @@ impl Inner {
 
     /// Whether the scheduler can't answer any more.
     pub(crate) fn scheduler_gone(&self) -> bool {
-        self.scheduler.get().is_none_or(JoinHandle::is_finished)
+        self.is_forked() || self.scheduler.get().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Whether this is a copy of the device in a forked child, which has none of its threads.
+    pub(crate) fn is_forked(&self) -> bool {
+        std::process::id() != self.owner
     }
 
     /// # Errors
-    /// [`Error::AlreadyFailed`].
+    /// [`Error::Forked`].
+    pub(crate) fn check_owner(&self) -> Result<(), Error> {
+        if self.is_forked() { Err(Error::Forked { owner: self.owner }) } else { Ok(()) }
+    }
+
+    /// # Errors
+    /// [`Error::AlreadyFailed`], or [`Error::Forked`].
     pub(crate) fn check_alive(&self) -> Result<(), Error> {
+        self.check_owner()?;
         match self.shared.failed.get() {
             None => Ok(()),
             Some(error) => Err(Error::AlreadyFailed(error)),
@@ -196,6 +210,7 @@ impl Inner {
     }
 
     pub(crate) fn free_user(&self, addr: DeviceAddr) -> Result<(), Error> {
+        self.check_owner()?;
         let mut alloc = self.shared.lock_alloc();
         let len = alloc.free_user(addr.0)?;
         if len >= PUNCH_LEN {
@@ -208,6 +223,10 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if self.is_forked() {
+            // There is no thread to stop, and what another one had locked stays locked.
+            return;
+        }
         self.shared.inbox.send(Command::Stop);
         if let Some(baton) = &self.shared.baton {
             baton.close();
@@ -305,6 +324,7 @@ impl Device {
             image,
             next_stream_id: AtomicU32::new(1),
             kernel_faults,
+            owner: std::process::id(),
         })))
     }
 
@@ -316,6 +336,11 @@ impl Device {
     /// Device slot in the process: HBM starts at `0x12c0_0000_0000 + slot * 2^40`.
     pub fn slot(&self) -> usize {
         self.0.shared.memory.slot()
+    }
+
+    /// Addresses of the process where its HBM is mapped.
+    pub fn hbm(&self) -> std::ops::Range<u64> {
+        self.0.shared.memory.hbm()
     }
 
     /// Allocates `len` bytes of HBM, which are freed when the buffer is dropped.
@@ -343,21 +368,29 @@ impl Device {
         self.0.free_user(addr)
     }
 
-    /// Copies bytes of the host into device memory. Does not wait for any stream.
+    /// Copies bytes of the host into device memory. Does not wait for any stream. No bytes at all fit anywhere.
     ///
     /// # Errors
     /// The range is not inside one live allocation of the user, or the device has failed.
     pub fn copy_in(&self, addr: DeviceAddr, bytes: &[u8]) -> Result<(), Error> {
         self.0.check_alive()?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
         self.0.shared.lock_alloc().check_user(addr.0, bytes.len() as u64)?;
         Ok(self.0.shared.memory.write(addr.0, bytes)?)
     }
 
-    /// Copies device memory into bytes of the host. Does not wait for any stream. A failed device can still be read.
+    /// Copies device memory into bytes of the host. Does not wait for any stream. A failed device can still be read. No bytes at
+    /// all can be read anywhere.
     ///
     /// # Errors
-    /// The range is not inside one live allocation of the user.
+    /// The range is not inside one live allocation of the user; a forked child.
     pub fn copy_out(&self, addr: DeviceAddr, out: &mut [u8]) -> Result<(), Error> {
+        self.0.check_owner()?;
+        if out.is_empty() {
+            return Ok(());
+        }
         self.0.shared.lock_alloc().check_user(addr.0, out.len() as u64)?;
         Ok(self.0.shared.memory.read(addr.0, out)?)
     }

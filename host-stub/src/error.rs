@@ -38,6 +38,12 @@ pub enum Error {
     /// The device reported an error before this call.
     #[error("device already failed: {0}")]
     AlreadyFailed(DeviceError),
+    /// A device in a forked child of the process that has opened it.
+    #[error("the device was opened by process {owner}, and this is a fork of it, which can't use it")]
+    Forked {
+        /// Id of the process that has opened it.
+        owner: u32,
+    },
     /// The device did not start.
     #[error("ai cpu does not start: {0}")]
     Boot(String),

@@ -332,6 +332,7 @@ impl Stream {
     /// # Errors
     /// [`Error::Timeout`] too; the work goes on then.
     pub fn synchronize_for(&self, timeout: Duration) -> Result<(), Error> {
+        self.device.0.check_owner()?;
         let waiting = self.shared.begin_wait(timeout != Duration::MAX);
         if waiting.needs_look() {
             self.device.0.shared.inbox.send(Command::Submit(self.id(), Op::Synchronize));
@@ -379,6 +380,9 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        if self.device.0.is_forked() {
+            return;
+        }
         // What still runs goes on: the scheduler forgets the stream once it is empty.
         self.device.0.shared.inbox.send(Command::RemoveStream(self.id()));
     }

@@ -98,7 +98,7 @@ fn list(paths: &[PathBuf]) -> String {
 }
 
 /// Name of an ELF machine.
-fn machine(number: u16) -> &'static str {
+pub fn machine(number: u16) -> &'static str {
     match elf::Machine(number) {
         elf::EM_386 => "x86",
         elf::EM_X86_64 => "x86-64",

@@ -48,13 +48,39 @@ pub const PRODUCTS: [Product; 10] = [
 /// The product of a device unless its owner says otherwise.
 pub const DEFAULT_PRODUCT: &Product = &PRODUCTS[0];
 
-/// A function that gives out threads.
+/// A function that gives out handles of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acquire {
     /// `HcclThreadAcquire`.
     Threads,
     /// `HcclThreadAcquireWithStream`.
     WithStream,
+    /// `HcclThreadExportToCommEngine`.
+    Export,
+}
+
+impl Acquire {
+    /// Its parameter that names an engine.
+    fn parameter(self) -> &'static str {
+        match self {
+            Self::Threads | Self::WithStream => "engine",
+            Self::Export => "dstCommEngine",
+        }
+    }
+
+    /// Numbers of the engines that it takes.
+    fn engines(self) -> &'static [i32] {
+        match self {
+            Self::Threads | Self::Export => &[0, 1, 2, 3],
+            Self::WithStream => &[0, 1],
+        }
+    }
+}
+
+/// Engines in a sentence, by name and number.
+fn list_engines(engines: &[i32]) -> String {
+    let names: Vec<_> = engines.iter().map(|engine| format!("{} ({engine})", engine_name(Engine(*engine)))).collect();
+    names.join(", ")
 }
 
 /// Who calls the copy.
@@ -73,7 +99,12 @@ pub enum Refusal {
     #[error("{0} is not supported: none of its threads can be acquired")]
     Product(&'static str),
     /// No engine has this number, or the function does not take it.
-    #[error("{function:?} takes no threads of engine {engine} ({})", engine_name(Engine(*engine)))]
+    #[error(
+        "{} is {engine} ({}): must be one of {}",
+        function.parameter(),
+        engine_name(Engine(*engine)),
+        list_engines(function.engines())
+    )]
     Engine {
         /// The engine.
         engine: i32,
@@ -93,13 +124,22 @@ pub enum Refusal {
     #[error("{0} has no notifies that are named by their id")]
     AclrtNotify(&'static str),
     /// A thread of the other side.
-    #[error("a thread of engine {engine} ({}) is not one of the {side:?} side", engine_name(Engine(*engine)))]
+    #[error("a thread of engine {engine} ({}) is none of {side}", engine_name(Engine(*engine)))]
     WrongSide {
         /// Its engine.
         engine: i32,
         /// Where the call was made.
         side: Side,
     },
+}
+
+impl std::fmt::Display for Side {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Host => "the host",
+            Self::Device => "a kernel",
+        })
+    }
 }
 
 impl Refusal {
@@ -120,6 +160,9 @@ const ENGINES: [&str; 6] = ["CPU", "CPU_TS", "AICPU", "AICPU_TS", "AIV", "CCU"];
 
 /// Name of an engine, `"unknown"` for a number that is none.
 pub fn engine_name(engine: Engine) -> &'static str {
+    if engine.0 == -1 {
+        return "RESERVED";
+    }
     usize::try_from(engine.0).ok().and_then(|index| ENGINES.get(index)).copied().unwrap_or("unknown")
 }
 
@@ -139,7 +182,7 @@ impl Product {
         }
         match (engine_name(engine), function) {
             ("CPU" | "CPU_TS", _) => Ok(Engine::CPU_TS),
-            ("AICPU" | "AICPU_TS", Acquire::Threads) => Ok(Engine::AICPU_TS),
+            ("AICPU" | "AICPU_TS", Acquire::Threads | Acquire::Export) => Ok(Engine::AICPU_TS),
             ("CCU", Acquire::WithStream) => Err(Refusal::NotSimulated { engine: engine.0 }),
             _ => Err(Refusal::Engine { engine: engine.0, function }),
         }
@@ -190,7 +233,24 @@ mod tests {
             let threads = if is_supported { [1, 0, 0, 0, 0, 1, 1, 1, 1] } else { [5; 9] };
             let with_stream = if is_supported { [1, 0, 0, 1, 1, 1, 5, 1, 1] } else { [5; 9] };
             assert_eq!(codes(product, Acquire::Threads), threads, "{}", product.name);
+            assert_eq!(codes(product, Acquire::Export), threads, "{}", product.name);
             assert_eq!(codes(product, Acquire::WithStream), with_stream, "{}", product.name);
+        }
+    }
+
+    /// Case 127.
+    #[test]
+    fn wrong_engine_is_told_by_the_name_of_its_parameter() {
+        let text = |function, engine| Refusal::Engine { engine, function }.to_string();
+        let (four, two) = ("CPU (0), CPU_TS (1), AICPU (2), AICPU_TS (3)", "CPU (0), CPU_TS (1)");
+        assert_eq!(text(Acquire::Threads, -1), format!("engine is -1 (RESERVED): must be one of {four}"));
+        assert_eq!(text(Acquire::WithStream, 3), format!("engine is 3 (AICPU_TS): must be one of {two}"));
+        assert_eq!(text(Acquire::Export, 6), format!("dstCommEngine is 6 (unknown): must be one of {four}"));
+        for product in PRODUCTS.iter().filter(|product| product.soc.is_some()) {
+            for function in [Acquire::Threads, Acquire::WithStream, Acquire::Export] {
+                let taken = (-1..7).filter(|engine| product.engine_for(function, Engine(*engine)).is_ok());
+                assert_eq!(taken.collect::<Vec<_>>(), function.engines(), "{function:?} on {}", product.name);
+            }
         }
     }
 

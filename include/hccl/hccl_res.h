@@ -40,7 +40,7 @@ HcclResult HcclGetHcclBuffer(HcclComm comm,
 
 /*
  Makes `size` bytes of memory under a tag (at most 255 bytes): device memory for AICPU engines, host memory for
- CPU engines.
+ CPU engines. A null tag is the empty one.
  */
 HcclResult HcclEngineCtxCreate(HcclComm comm,
                                const char *ctxTag,

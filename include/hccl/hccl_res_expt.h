@@ -11,7 +11,7 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- Gives the handles by which the other side knows `threadNum` threads of a communicator: `dstCommEngine` is CPU(_TS) for
+ Gives the handles by which the other side knows `threadNum` threads of a communicator, from 1 to 40: `dstCommEngine` is CPU(_TS) for
  threads of kernels, AICPU(_TS) for those of the host. `exportedThreads` may be `threads`.
  */
 HcclResult HcclThreadExportToCommEngine(HcclComm comm,

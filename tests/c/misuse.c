@@ -180,7 +180,16 @@ static void memory(void) {
     CHECK(aclrtMemcpy((char *)ptr + 1, 16, bytes, 16, ACL_MEMCPY_DEFAULT), ACL_ERROR_INVALID_PARAM);
     /* Where a device would be that is not open. */
     CHECK(aclrtMemcpy((void *)0x2fc000001000, 16, bytes, 16, ACL_MEMCPY_DEFAULT), ACL_ERROR_INVALID_PARAM);
-    CHECK(aclrtMemcpy(ptr, 16, bytes, 0, ACL_MEMCPY_DEFAULT), ACL_SUCCESS);
+    /* No bytes are copied from and to any address, whichever way. */
+    void *const ends[4] = {(char *)ptr + 16, (char *)ptr + 17, bytes, WRONG};
+    for (int to = 0; to < 4; to++) {
+        for (int from = 0; from < 4; from++) {
+            CHECK(aclrtMemcpy(ends[to], 0, ends[from], 0, ACL_MEMCPY_DEFAULT), ACL_SUCCESS);
+        }
+        CHECK(aclrtMemcpy(NULL, 0, ends[to], 0, ACL_MEMCPY_DEFAULT), ACL_ERROR_INVALID_PARAM);
+        CHECK(aclrtMemcpy(ends[to], 0, NULL, 0, ACL_MEMCPY_DEFAULT), ACL_ERROR_INVALID_PARAM);
+    }
+    CHECK(aclrtMemcpy(ptr, 0, bytes, 0, (aclrtMemcpyKind)8), ACL_ERROR_INVALID_PARAM);
     CHECK(aclrtMemcpy(ptr, 16, bytes, 16, ACL_MEMCPY_DEVICE_TO_HOST), ACL_SUCCESS);
     CHECK(aclrtMemcpy(other, 16, ptr, 16, ACL_MEMCPY_DEVICE_TO_DEVICE), ACL_SUCCESS);
     CHECK(aclrtMemcpy(bytes, 16, other, 16, ACL_MEMCPY_DEFAULT), ACL_SUCCESS);
@@ -237,7 +246,7 @@ static void binaries(const char *folder) {
     CHECK(load(folder, "image.json"), ACL_ERROR_OP_LOAD_FAILED);
 
     CHECK(aclrtBinaryLoadFromFile(NULL, NULL, &binary), ACL_ERROR_INVALID_PARAM);
-    CHECK(aclrtBinaryLoadFromFile("\xff", NULL, &binary), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtBinaryLoadFromFile("\xff", NULL, &binary), ACL_ERROR_INVALID_FILE);
     CHECK(aclrtBinaryLoadFromFile(description, NULL, NULL), ACL_ERROR_INVALID_PARAM);
     aclrtBinaryLoadOption option;
     memset(&option, 0, sizeof option);
@@ -259,6 +268,7 @@ static void binaries(const char *folder) {
     CHECK(aclrtBinaryGetFunction(binary, NULL, &function), ACL_ERROR_INVALID_PARAM);
     CHECK(aclrtBinaryGetFunction(binary, "CopyLen", NULL), ACL_ERROR_INVALID_PARAM);
     CHECK(aclrtBinaryGetFunction(binary, "copy_len", &function), ACL_ERROR_OP_NOT_FOUND);
+    CHECK(aclrtBinaryGetFunction(binary, "CopyLen\xff", &function), ACL_ERROR_OP_NOT_FOUND);
     CHECK(aclrtBinaryGetFunction(binary, "NoSuchFunction", &function), ACL_ERROR_KERNEL_NOT_FOUND);
     CHECK_TRUE(function == UNTOUCHED);
     CHECK(aclrtBinaryGetFunction(binary, "CopyLen", &function), ACL_SUCCESS);
@@ -447,9 +457,18 @@ static void exports(HcclComm comm, ThreadHandle of_host, const ThreadHandle *two
     CHECK(HcclThreadExportToCommEngine(comm, 2, two, (CommEngine)6, out), HCCL_E_PARA);
     CHECK(HcclThreadExportToCommEngine(comm, 2, two, COMM_ENGINE_AIV, out), HCCL_E_PARA);
     CHECK(HcclThreadExportToCommEngine(comm, 2, two, COMM_ENGINE_CCU, out), HCCL_E_PARA);
-    CHECK(HcclThreadExportToCommEngine(comm, 2, mixed, cpu, out), HCCL_E_NOT_FOUND);
+    CHECK(HcclThreadExportToCommEngine(comm, 2, mixed, cpu, out), HCCL_E_PARA);
     CHECK(HcclThreadExportToCommEngine(comm, 2, with_null, cpu, out), HCCL_E_PTR);
-    CHECK(HcclThreadExportToCommEngine(other, 2, two, cpu, out), HCCL_E_NOT_FOUND);
+    /* The engine is looked at before the handles. */
+    CHECK(HcclThreadExportToCommEngine(comm, 2, with_null, COMM_ENGINE_RESERVED, out), HCCL_E_PARA);
+    CHECK(HcclThreadExportToCommEngine(other, 2, two, cpu, out), HCCL_E_PARA);
+    enum { EXPORT_MAX = 40 };
+    ThreadHandle many[EXPORT_MAX + 1], exported[EXPORT_MAX + 1];
+    for (int i = 0; i <= EXPORT_MAX; i++) {
+        many[i] = two[0];
+    }
+    CHECK(HcclThreadExportToCommEngine(comm, EXPORT_MAX + 1, many, cpu, exported), HCCL_E_PARA);
+    CHECK(HcclThreadExportToCommEngine(comm, EXPORT_MAX, many, cpu, exported), HCCL_SUCCESS);
     CHECK_TRUE(out[0] == 5 && out[1] == 5);
     CHECK(HcclThreadExportToCommEngine(comm, 2, two, cpu, out), HCCL_SUCCESS);
     CHECK_TRUE(out[0] != 5 && out[1] != 5 && out[0] != out[1]);
@@ -555,7 +574,7 @@ static void threads(HcclComm comm) {
     CHECK(HcommLocalCopyOnThread(thread, ptr, ptr, 1), HCCL_E_NOT_FOUND);
     CHECK(HcommThreadNotifyRecordOnThread(thread, two[0], 0), HCCL_E_NOT_FOUND);
     CHECK(HcommThreadNotifyWaitOnThread(thread, 0, 1), HCCL_E_NOT_FOUND);
-    CHECK(HcclThreadExportToCommEngine(comm, 1, &thread, COMM_ENGINE_AICPU_TS, &again), HCCL_E_NOT_FOUND);
+    CHECK(HcclThreadExportToCommEngine(comm, 1, &thread, COMM_ENGINE_AICPU_TS, &again), HCCL_E_PARA);
     CHECK(HcclThreadAcquireWithStream(comm, cpu, stream, 2, &thread), HCCL_E_NOT_FOUND);
     CHECK(aclrtFree(ptr), ACL_SUCCESS);
 }
@@ -582,37 +601,50 @@ static void resources(HcclComm comm) {
         ptr = UNTOUCHED;
         CHECK(HcclEngineCtxCreate(NULL, "tag", engine, 64, &ptr), HCCL_E_PTR);
         CHECK(HcclEngineCtxCreate(WRONG, "tag", engine, 64, &ptr), HCCL_E_NOT_FOUND);
-        CHECK(HcclEngineCtxCreate(comm, NULL, engine, 64, &ptr), HCCL_E_PTR);
         CHECK(HcclEngineCtxCreate(comm, long_tag, engine, 64, &ptr), HCCL_E_PARA);
         CHECK(HcclEngineCtxCreate(comm, "tag", COMM_ENGINE_RESERVED, 64, &ptr), HCCL_E_PARA);
         CHECK(HcclEngineCtxCreate(comm, "tag", COMM_ENGINE_CCU, 64, &ptr), HCCL_E_NOT_SUPPORT);
         CHECK(HcclEngineCtxCreate(comm, "tag", engine, 0, &ptr), HCCL_E_PARA);
         CHECK(HcclEngineCtxCreate(comm, "tag", engine, 64, NULL), HCCL_E_PTR);
         CHECK_TRUE(ptr == UNTOUCHED);
-        CHECK(HcclEngineCtxGet(comm, "tag", engine, &ptr, &size), HCCL_E_NOT_FOUND);
+        CHECK(HcclEngineCtxGet(comm, "tag", engine, &ptr, &size), HCCL_E_PARA);
         CHECK(HcclEngineCtxCreate(comm, "tag", engine, 64, &ptr), HCCL_SUCCESS);
         CHECK(HcclEngineCtxCreate(comm, "tag", engine, 64, &same), HCCL_E_PARA);
         CHECK(HcclEngineCtxGet(NULL, "tag", engine, &same, &size), HCCL_E_PTR);
-        CHECK(HcclEngineCtxGet(comm, NULL, engine, &same, &size), HCCL_E_PTR);
+        CHECK(HcclEngineCtxGet(comm, NULL, engine, &same, &size), HCCL_E_PARA);
         CHECK(HcclEngineCtxGet(comm, "tag", engine, NULL, &size), HCCL_E_PTR);
         CHECK(HcclEngineCtxGet(comm, "tag", engine, &same, NULL), HCCL_E_PTR);
         CHECK(HcclEngineCtxGet(comm, "tag", engine, &same, &size), HCCL_SUCCESS);
         CHECK_TRUE(ptr == same && size == 64);
         CHECK(HcclEngineCtxCopy(NULL, engine, "tag", bytes, 64, 0), HCCL_E_PTR);
-        CHECK(HcclEngineCtxCopy(comm, engine, NULL, bytes, 64, 0), HCCL_E_PTR);
+        CHECK(HcclEngineCtxCopy(comm, engine, NULL, bytes, 64, 0), HCCL_E_PARA);
         CHECK(HcclEngineCtxCopy(comm, engine, "tag", NULL, 64, 0), HCCL_E_PTR);
-        CHECK(HcclEngineCtxCopy(comm, engine, "other", bytes, 64, 0), HCCL_E_NOT_FOUND);
+        CHECK(HcclEngineCtxCopy(comm, engine, "other", bytes, 64, 0), HCCL_E_PARA);
         CHECK(HcclEngineCtxCopy(comm, engine, "tag", bytes, 64, 1), HCCL_E_PARA);
         CHECK(HcclEngineCtxCopy(comm, engine, "tag", bytes, 64, UINT64_MAX), HCCL_E_PARA);
         CHECK(HcclEngineCtxCopy(comm, engine, "tag", bytes, 32, 32), HCCL_SUCCESS);
+        CHECK(HcclEngineCtxCopy(comm, engine, "tag", bytes, 0, 64), HCCL_SUCCESS);
+        CHECK(HcclEngineCtxCopy(comm, engine, "tag", NULL, 0, 0), HCCL_SUCCESS);
+        CHECK(HcclEngineCtxCopy(comm, engine, "tag", bytes, 0, 65), HCCL_E_PARA);
         char found = 0;
         CHECK(aclrtMemcpy(&found, 1, (char *)ptr + 32, 1, ACL_MEMCPY_DEFAULT), ACL_SUCCESS);
         CHECK(found, 1);
         CHECK(HcclEngineCtxDestroy(NULL, "tag", engine), HCCL_E_PTR);
-        CHECK(HcclEngineCtxDestroy(comm, NULL, engine), HCCL_E_PTR);
-        CHECK(HcclEngineCtxDestroy(comm, "other", engine), HCCL_E_NOT_FOUND);
+        CHECK(HcclEngineCtxDestroy(comm, NULL, engine), HCCL_E_PARA);
+        CHECK(HcclEngineCtxDestroy(comm, "other", engine), HCCL_E_PARA);
         CHECK(HcclEngineCtxDestroy(comm, "tag", engine), HCCL_SUCCESS);
-        CHECK(HcclEngineCtxDestroy(comm, "tag", engine), HCCL_E_NOT_FOUND);
+        CHECK(HcclEngineCtxDestroy(comm, "tag", engine), HCCL_E_PARA);
+        /* A null tag is the empty one. */
+        CHECK(HcclEngineCtxCreate(comm, NULL, engine, 8, &ptr), HCCL_SUCCESS);
+        CHECK(HcclEngineCtxCreate(comm, "", engine, 8, &same), HCCL_E_PARA);
+        CHECK(HcclEngineCtxCopy(comm, engine, NULL, bytes, 8, 0), HCCL_SUCCESS);
+        CHECK(HcclEngineCtxGet(comm, "", engine, &same, &size), HCCL_SUCCESS);
+        CHECK_TRUE(ptr == same && size == 8);
+        CHECK(HcclEngineCtxDestroy(comm, NULL, engine), HCCL_SUCCESS);
+        /* A tag is bytes of any encoding. */
+        CHECK(HcclEngineCtxCreate(comm, "\xd6\xd0", engine, 8, &ptr), HCCL_SUCCESS);
+        CHECK(HcclEngineCtxGet(comm, "\xd6\xd1", engine, &same, &size), HCCL_E_PARA);
+        CHECK(HcclEngineCtxDestroy(comm, "\xd6\xd0", engine), HCCL_SUCCESS);
     }
 }
 

@@ -1,14 +1,16 @@
 //! Functions `aclrt*`. `include/acl/acl_rt.h` is generated from this file. Convert, call, map the error; nothing else.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use super::acl_base::{
     aclError, aclrtArgsHandle, aclrtBinHandle, aclrtBinaryLoadOptions, aclrtFuncHandle, aclrtLaunchKernelCfg,
     aclrtMallocConfig, aclrtNotify, aclrtParamHandle, aclrtPlaceHolderInfo, aclrtStream,
 };
-use super::call::{self, Out, acl, bytes_arg, str_arg};
+use super::call::{Out, acl, bytes_arg, not_null, text_arg};
 use super::process::current_device;
-use super::{binary, comm, device, launch, memory, notify, stream, support};
+use super::{binary, comm, device, launch, memory, notify, recent, stream, support};
 
 type aclrtMemMallocPolicy = c_int;
 type aclrtMemcpyKind = c_int;
@@ -19,7 +21,7 @@ fn pointer(handle: u64) -> *mut c_void {
 }
 
 // SAFETY of all functions below: whoever calls a function of C owes what its description says about pointers. Each passes
-// that on to `Out`, `str_arg` and `bytes_arg`, which refuse null.
+// that on to `Out`, `text_arg` and `bytes_arg`, which refuse null.
 
 /// Makes device `deviceId` (from 0) the calling thread's, and opens it if no thread has. All threads of the process that
 /// set the same number share the device.
@@ -57,7 +59,7 @@ pub extern "C" fn aclrtGetSocName() -> *const c_char {
 /// none. Valid until the thread calls this function again.
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtGetRecentErrMsg() -> *const c_char {
-    call::take_recent()
+    recent::take()
 }
 
 /// Makes a stream on the calling thread's device.
@@ -131,6 +133,7 @@ pub extern "C" fn aclrtWaitAndResetNotify(notify: aclrtNotify, stream: aclrtStre
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclrtGetNotifyId(notify: aclrtNotify, notify_id: *mut u32) -> aclError {
     acl("aclrtGetNotifyId", || {
+        not_null([(notify, "notify"), (notify_id.cast(), "notifyId")])?;
         // SAFETY: see above.
         let out = unsafe { Out::new(notify_id, "notifyId") }?;
         out.set(notify::id(notify.addr() as u64)?);
@@ -214,10 +217,10 @@ pub unsafe extern "C" fn aclrtBinaryLoadFromFile(
 ) -> aclError {
     acl("aclrtBinaryLoadFromFile", || {
         // SAFETY: see above.
-        let (path, out) = unsafe { (str_arg(bin_path, "binPath")?, Out::new(bin_handle, "binHandle")?) };
+        let (path, out) = unsafe { (text_arg(bin_path, "binPath")?, Out::new(bin_handle, "binHandle")?) };
         // SAFETY: see above.
         let mode = unsafe { binary::mode(options) }?;
-        out.set(pointer(binary::load(path.as_ref(), mode)?));
+        out.set(pointer(binary::load(Path::new(OsStr::from_bytes(path)), mode)?));
         Ok(())
     })
 }
@@ -230,8 +233,9 @@ pub unsafe extern "C" fn aclrtBinaryGetFunction(
     func_handle: *mut aclrtFuncHandle,
 ) -> aclError {
     acl("aclrtBinaryGetFunction", || {
+        not_null([(bin_handle, "binHandle"), (kernel_name.cast(), "kernelName"), (func_handle.cast(), "funcHandle")])?;
         // SAFETY: see above.
-        let (name, out) = unsafe { (str_arg(kernel_name, "kernelName")?, Out::new(func_handle, "funcHandle")?) };
+        let (name, out) = unsafe { (text_arg(kernel_name, "kernelName")?, Out::new(func_handle, "funcHandle")?) };
         out.set(pointer(binary::function(bin_handle.addr() as u64, name)?));
         Ok(())
     })
@@ -240,7 +244,10 @@ pub unsafe extern "C" fn aclrtBinaryGetFunction(
 /// Ends a binary and its functions. Kernels that have been launched are not disturbed.
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtBinaryUnLoad(bin_handle: aclrtBinHandle) -> aclError {
-    acl("aclrtBinaryUnLoad", || binary::unload(bin_handle.addr() as u64))
+    acl("aclrtBinaryUnLoad", || {
+        not_null([(bin_handle, "binHandle")])?;
+        binary::unload(bin_handle.addr() as u64)
+    })
 }
 
 /// Starts the arguments of a launch. They are the function's until they are launched, and some hundred launches longer.
@@ -250,6 +257,7 @@ pub unsafe extern "C" fn aclrtKernelArgsInit(
     args_handle: *mut aclrtArgsHandle,
 ) -> aclError {
     acl("aclrtKernelArgsInit", || {
+        not_null([(func_handle, "funcHandle"), (args_handle.cast(), "argsHandle")])?;
         // SAFETY: see above.
         let out = unsafe { Out::new(args_handle, "argsHandle") }?;
         out.set(pointer(launch::init_args(func_handle.addr() as u64)?));
@@ -266,6 +274,7 @@ pub unsafe extern "C" fn aclrtKernelArgsAppend(
     param_handle: *mut aclrtParamHandle,
 ) -> aclError {
     acl("aclrtKernelArgsAppend", || {
+        not_null([(args_handle, "argsHandle"), (param, "param"), (param_handle.cast(), "paramHandle")])?;
         // SAFETY: see above.
         let (out, bytes) =
             unsafe { (Out::new(param_handle, "paramHandle")?, bytes_arg(param, param_size as u64, "param")?) };
@@ -277,7 +286,10 @@ pub unsafe extern "C" fn aclrtKernelArgsAppend(
 /// Ends the arguments: nothing can be appended any more, and they can be launched.
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtKernelArgsFinalize(args_handle: aclrtArgsHandle) -> aclError {
-    acl("aclrtKernelArgsFinalize", || launch::finalize(args_handle.addr() as u64))
+    acl("aclrtKernelArgsFinalize", || {
+        not_null([(args_handle, "argsHandle")])?;
+        launch::finalize(args_handle.addr() as u64)
+    })
 }
 
 /// Launches a kernel on a stream. `numBlocks` is 1, `reserve` null; `cfg` may be null.
@@ -291,9 +303,10 @@ pub unsafe extern "C" fn aclrtLaunchKernelWithConfig(
     reserve: *mut c_void,
 ) -> aclError {
     acl("aclrtLaunchKernelWithConfig", || {
-        launch::check_reserve(reserve)?;
+        not_null([(func_handle, "funcHandle"), (args_handle, "argsHandle")])?;
         // SAFETY: see above.
         let timeout = unsafe { launch::timeout(cfg) }?;
+        launch::check_reserve(reserve)?;
         let (function, stream) = (func_handle.addr() as u64, stream.addr() as u64);
         launch::launch(function, num_blocks, stream, timeout, args_handle.addr() as u64)
     })
@@ -313,6 +326,7 @@ pub unsafe extern "C" fn aclrtLaunchKernelWithHostArgs(
     place_holder_num: usize,
 ) -> aclError {
     acl("aclrtLaunchKernelWithHostArgs", || {
+        not_null([(func_handle, "funcHandle")])?;
         launch::check_place_holders(!place_holder_array.is_null(), place_holder_num)?;
         // SAFETY: see above.
         let (timeout, bytes) = unsafe { (launch::timeout(cfg)?, bytes_arg(host_args, args_size as u64, "hostArgs")?) };

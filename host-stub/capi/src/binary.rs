@@ -1,18 +1,17 @@
 //! Kernel binaries: an operator description, and the library or image that it names.
 
 use std::collections::BTreeMap;
-use std::error::Error as _;
 use std::ffi::{CString, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hcomm_kernel::KernelFn;
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use libloading::os::unix::Library;
 use serde_json::{Map, Value};
 
 use super::acl_base::{CPU_KERNEL_MODE, LAZY_LOAD, MAGIC, aclrtBinaryLoadOptions, number};
 use super::call::{self, CallError};
-use super::hcomm_primitives;
+use super::library;
 use super::process::{current_device, process};
 use host_stub::Kernel;
 use host_stub::loader::{Image, LoadError};
@@ -287,9 +286,12 @@ fn operator<'a>(path: &Path, name: &str, value: &'a Value) -> Result<(&'a str, &
     Ok((library, function))
 }
 
-/// The library of a description: beside it, and for [`Mode::OnDevice`] also where packages put it (`../kernel`).
+/// The library of a description: beside it, and for [`Mode::OnDevice`] also where packages put it (`../kernel`). A description
+/// that is a symbolic link stands where the link leads.
 fn find_library(path: &Path, mode: Mode, name: &str) -> Result<PathBuf, BinaryError> {
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let read = |source| BinaryError::Read { path: path.to_owned(), source };
+    let real = path.canonicalize().map_err(read)?;
+    let folder = real.parent().unwrap_or(Path::new("/"));
     let mut looked = vec![folder.join(name)];
     if mode == Mode::OnDevice {
         looked.push(folder.join("../kernel").join(name));
@@ -306,18 +308,7 @@ impl Binary {
         if self.libraries.contains_key(path) {
             return Ok(());
         }
-        let load = |reason| BinaryError::Load { path: path.to_owned(), reason };
-        hcomm_primitives::check_exports().map_err(load)?;
-        // SAFETY: constructors of the library run, as the program that names it wants. Its name is absolute.
-        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
-        let library = library.map_err(|error| {
-            // What the linker says is the source of the error.
-            let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-            let error = format!("{error}{source}");
-            let is_hidden = error.contains("undefined symbol: Hcomm");
-            let hint = if is_hidden { " (a program that links libhcomm_sim.a needs -rdynamic)" } else { "" };
-            load(format!("{error}{hint}"))
-        })?;
+        let library = library::load(path).map_err(|reason| load_error(path, &reason))?;
         self.libraries.insert(path.to_owned(), library);
         Ok(())
     }
@@ -373,9 +364,10 @@ fn load_error(path: &Path, reason: &impl ToString) -> BinaryError {
 ///
 /// # Errors
 /// No such binary; [`BinaryError`].
-pub fn function(binary: u64, name: &str) -> Result<u64, CallError> {
+pub fn function(binary: u64, name: &[u8]) -> Result<u64, CallError> {
     let found = Arc::clone(process().binaries.get(binary)?);
-    let kernel = found.kernel(name)?;
+    // JSON is UTF-8: a name that is not is none of the description's, in its replacement characters either.
+    let kernel = found.kernel(&String::from_utf8_lossy(name))?;
     let mut process = process();
     // It may have been unloaded meanwhile.
     process.binaries.get(binary)?;

@@ -1,14 +1,13 @@
 //! What every function of the C API does around its work: panics and errors become codes, and their texts are kept.
 
 use std::any::Any;
-use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr;
 
 use hcomm_aicpu::spec::code;
 
 use super::binary::BinaryError;
+use super::{owner, recent};
 use hcomm_sim::alloc::AllocError;
 use host_stub::Error;
 use host_stub::backend::native::in_kernel;
@@ -53,9 +52,6 @@ pub const ACL_ERROR_RT_AICPU_INFO_LOAD_ERROR: i32 = 507_902;
 /// The stream was not done in time.
 pub const ACL_ERROR_RT_STREAM_SYNC_TIMEOUT: i32 = 507_046;
 
-/// Messages that are kept of one thread until it asks for them.
-const RECENT_MAX: usize = 8;
-
 /// Why a function of the C API answers something else than 0.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
@@ -86,6 +82,15 @@ pub enum CallError {
     /// No device.
     #[error("the calling thread has no device: call aclrtSetDevice first")]
     NoDevice,
+    /// The calling process is a fork of the one that uses the devices.
+    #[error(
+        "the devices were opened by process {owner}, and this is a fork of it: a forked child can't use them \
+         (fork before the first call, or start another program in the child)"
+    )]
+    Forked {
+        /// Id of the process that uses the devices.
+        owner: u32,
+    },
     /// Not a handle of this kind.
     #[error("{handle:#x} is not a {kind}")]
     NoHandle {
@@ -102,9 +107,6 @@ pub enum CallError {
         /// The number.
         handle: u64,
     },
-    /// A name or handle that is looked up and not there.
-    #[error("{0}")]
-    NotFound(String),
     /// All that there are of it are in use.
     #[error("{0}")]
     Unavailable(String),
@@ -129,9 +131,9 @@ impl CallError {
     /// As `aclError`.
     fn acl_code(&self) -> i32 {
         match self {
-            Self::Null(_) | Self::OutOfRange { .. } | Self::Invalid(_) | Self::NotFound(_) => ACL_ERROR_INVALID_PARAM,
+            Self::Null(_) | Self::OutOfRange { .. } | Self::Invalid(_) => ACL_ERROR_INVALID_PARAM,
             Self::NoSuchDevice { .. } => ACL_ERROR_RT_INVALID_DEVICEID,
-            Self::NoDevice => ACL_ERROR_RT_CONTEXT_NULL,
+            Self::NoDevice | Self::Forked { .. } => ACL_ERROR_RT_CONTEXT_NULL,
             Self::NoHandle { .. } | Self::Destroyed { .. } => ACL_ERROR_INVALID_RESOURCE_HANDLE,
             Self::Unavailable(_) => ACL_ERROR_RT_MEMORY_ALLOCATION,
             Self::NotSupported(_) | Self::InKernel => ACL_ERROR_API_NOT_SUPPORT,
@@ -146,10 +148,10 @@ impl CallError {
         match self {
             Self::Null(_) => code::HCCL_E_PTR,
             Self::OutOfRange { .. } | Self::Invalid(_) | Self::NoSuchDevice { .. } => code::HCCL_E_PARA,
-            Self::NoHandle { .. } | Self::Destroyed { .. } | Self::NotFound(_) => code::HCCL_E_NOT_FOUND,
+            Self::NoHandle { .. } | Self::Destroyed { .. } => code::HCCL_E_NOT_FOUND,
             Self::Unavailable(_) => code::HCCL_E_UNAVAIL,
             Self::NotSupported(_) | Self::InKernel => code::HCCL_E_NOT_SUPPORT,
-            Self::NoDevice => code::HCCL_E_RUNTIME,
+            Self::NoDevice | Self::Forked { .. } => code::HCCL_E_RUNTIME,
             Self::Host(error) => hccl_code_of(error),
             Self::Binary(_) => code::HCCL_E_OPEN_FILE_FAILURE,
             Self::Panic(_) => code::HCCL_E_INTERNAL,
@@ -204,14 +206,17 @@ fn answer(
     call: impl FnOnce() -> Result<(), CallError>,
     code: impl FnOnce(&CallError) -> i32,
 ) -> i32 {
-    let call = || if in_kernel() { Err(CallError::InKernel) } else { call() };
+    let call = || {
+        let _in_use = owner::enter()?;
+        if in_kernel() { Err(CallError::InKernel) } else { call() }
+    };
     // Nothing is left half done by a panic: locks are taken for single updates, and poisoned ones are used on.
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| Err(CallError::Panic(text(&*payload))));
     match result {
         Ok(()) => ACL_SUCCESS,
         Err(error) => {
             log::error!("{function}: {error}");
-            keep(format!("{function}: {error}"));
+            recent::keep(&format!("{function}: {error}"));
             code(&error)
         }
     }
@@ -224,43 +229,6 @@ fn text(payload: &(dyn Any + Send)) -> String {
         (None, Some(text)) => text.clone(),
         (None, None) => "panic without text".to_owned(),
     }
-}
-
-/// Messages of a thread.
-#[derive(Default)]
-struct Recent {
-    /// Since it last asked: the first ones. What follows the first is often its consequence.
-    messages: Vec<String>,
-    /// What it was given last, which stays readable until it asks again.
-    given: CString,
-}
-
-thread_local! {
-    static RECENT: RefCell<Recent> = RefCell::default();
-}
-
-fn keep(message: String) {
-    // A thread that ends has nobody who asks any more.
-    let _ = RECENT.try_with(|recent| {
-        let messages = &mut recent.borrow_mut().messages;
-        if messages.len() < RECENT_MAX {
-            messages.push(message);
-        }
-    });
-}
-
-/// The messages of the calling thread since its last call, oldest first, a line each; null if there are none.
-pub fn take_recent() -> *const c_char {
-    let take = |recent: &RefCell<Recent>| {
-        let recent = &mut *recent.borrow_mut();
-        if recent.messages.is_empty() {
-            return ptr::null();
-        }
-        let text = std::mem::take(&mut recent.messages).join("\n").replace('\0', " ");
-        recent.given = CString::new(text).unwrap_or_default();
-        recent.given.as_ptr()
-    };
-    RECENT.try_with(take).unwrap_or(ptr::null())
 }
 
 /// An out-pointer of a C caller.
@@ -283,20 +251,30 @@ impl<T> Out<T> {
     }
 }
 
-/// Text of a C caller.
+/// Checks the pointers and handles of a call, in the order of its arguments, before any of them is used.
 ///
 /// # Errors
-/// Null, or not UTF-8.
+/// The first one that is null.
+pub fn not_null<const N: usize>(arguments: [(*const c_void, &'static str); N]) -> Result<(), CallError> {
+    match arguments.into_iter().find(|(ptr, _)| ptr.is_null()) {
+        Some((_, name)) => Err(CallError::Null(name)),
+        None => Ok(()),
+    }
+}
+
+/// Text of a C caller: bytes of any encoding, up to the zero byte.
+///
+/// # Errors
+/// Null.
 ///
 /// # Safety
 /// A pointer that is not null points to text that ends with a zero byte and stays unchanged until the call returns.
-pub unsafe fn str_arg<'a>(ptr: *const c_char, name: &'static str) -> Result<&'a str, CallError> {
+pub unsafe fn text_arg<'a>(ptr: *const c_char, name: &'static str) -> Result<&'a [u8], CallError> {
     if ptr.is_null() {
         return Err(CallError::Null(name));
     }
     // SAFETY: not null, so the caller owes text.
-    let text = unsafe { CStr::from_ptr(ptr) };
-    text.to_str().map_err(|_| CallError::Invalid(format!("{name} is not utf-8 text: {}", text.to_string_lossy())))
+    Ok(unsafe { CStr::from_ptr(ptr) }.to_bytes())
 }
 
 /// `len` bytes of a C caller; none at all may be at null.
@@ -306,7 +284,7 @@ pub unsafe fn str_arg<'a>(ptr: *const c_char, name: &'static str) -> Result<&'a 
 ///
 /// # Safety
 /// `len` bytes can be read at a pointer that is not null, unchanged until the call returns.
-pub unsafe fn bytes_arg<'a>(ptr: *const std::ffi::c_void, len: u64, name: &'static str) -> Result<&'a [u8], CallError> {
+pub unsafe fn bytes_arg<'a>(ptr: *const c_void, len: u64, name: &'static str) -> Result<&'a [u8], CallError> {
     if len == 0 {
         return Ok(&[]);
     }

@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hcomm_aicpu::spec::thread::{Engine, MAX_THREADS, ThreadHandle};
+use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 
 use super::call::CallError;
 use super::memory::HostBlock;
@@ -23,6 +23,8 @@ use host_stub::thread::ThreadConfig;
 
 /// Most threads of one call.
 const THREADS_MAX: u32 = 1000;
+/// Most threads of one export.
+const EXPORT_MAX: u32 = 40;
 /// Longest tag of a context.
 const TAG_MAX: usize = 255;
 /// First bytes of a root info.
@@ -36,7 +38,7 @@ pub struct CommEntry {
     pub index: i32,
     device: Device,
     comm: Comm,
-    contexts: Mutex<HashMap<(String, i32), Context>>,
+    contexts: Mutex<HashMap<(Vec<u8>, i32), Context>>,
 }
 
 /// Memory under a tag.
@@ -222,9 +224,6 @@ pub fn acquire_with_stream(
 ) -> Result<ThreadHandle, CallError> {
     let entry = get(handle)?;
     let engine = support::thread_engine(entry.device.options().product, Acquire::WithStream, engine)?;
-    if stream == 0 {
-        return Err(CallError::Null("stream"));
-    }
     let of_stream = stream::get(stream)?;
     if of_stream.index != entry.index {
         let (index, other) = (entry.index, of_stream.index);
@@ -253,9 +252,12 @@ pub fn release_threads_of_stream(stream: u64) {
 }
 
 /// # Errors
-/// A number of threads that no communicator has.
+/// A number of threads that one call does not export.
 pub fn check_export(count: u32) -> Result<(), CallError> {
-    if (1..=MAX_THREADS).contains(&(count as usize)) { Ok(()) } else { Err(Error::BadThreadCount(count).into()) }
+    match count {
+        1..=EXPORT_MAX => Ok(()),
+        _ => Err(CallError::OutOfRange { what: "threadNum", value: count.into(), must: "must be from 1 to 40" }),
+    }
 }
 
 /// The handles by which `engine` knows threads of a communicator: all of them, or none.
@@ -264,9 +266,12 @@ pub fn check_export(count: u32) -> Result<(), CallError> {
 /// No such communicator, an engine without threads, null or another handle than that of one of its threads.
 pub fn export(handle: u64, threads: &[u64], engine: i32) -> Result<Vec<ThreadHandle>, CallError> {
     let entry = get(handle)?;
-    let export = |thread: &u64| match *thread {
-        0 => Err(CallError::Null("a thread")),
-        thread => Ok(entry.comm.export_thread(ThreadHandle(thread), Engine(engine))?),
+    let engine = support::thread_engine(entry.device.options().product, Acquire::Export, engine)?;
+    let export = |thread: &u64| match entry.comm.export_thread(ThreadHandle(*thread), engine) {
+        _ if *thread == 0 => Err(CallError::Null("one of threads")),
+        // Unlike elsewhere, it is a wrong argument, and not one that is not found.
+        Err(error @ Error::BadThread { .. }) => Err(CallError::Invalid(error.to_string())),
+        result => Ok(result?),
     };
     threads.iter().map(export).collect()
 }
@@ -347,7 +352,7 @@ pub fn aclrt_notify_wait(thread: u64, id: u64, timeout_s: u32) -> Result<(), Cal
     Ok(host_thread(thread)?.1.aclrt_notify_wait(id, timeout_s)?)
 }
 
-fn key(tag: &str, engine: i32) -> Result<(String, i32), CallError> {
+fn key(tag: &[u8], engine: i32) -> Result<(Vec<u8>, i32), CallError> {
     if tag.len() > TAG_MAX {
         let must = "must be at most 255";
         return Err(CallError::OutOfRange { what: "length of ctxTag", value: tag.len() as i128, must });
@@ -375,14 +380,17 @@ impl Context {
 ///
 /// # Errors
 /// No such communicator, a tag that is too long or in use, an engine without contexts, a size of 0, no room.
-pub fn create_context(handle: u64, tag: &str, engine: i32, size: u64) -> Result<*mut c_void, CallError> {
+pub fn create_context(handle: u64, tag: &[u8], engine: i32, size: u64) -> Result<*mut c_void, CallError> {
     let entry = get(handle)?;
     let key = key(tag, engine)?;
     if size == 0 {
         return Err(CallError::OutOfRange { what: "size", value: 0, must: "must be at least 1" });
     }
     match lock(&entry.contexts).entry(key) {
-        Entry::Occupied(_) => Err(CallError::Invalid(format!("there is a context {tag:?} of this engine already"))),
+        Entry::Occupied(_) => {
+            let tag = String::from_utf8_lossy(tag);
+            Err(CallError::Invalid(format!("there is a context {tag:?} of this engine already")))
+        }
         Entry::Vacant(free) => {
             let context = match Engine(free.key().1) {
                 Engine::CPU_TS => Context::Host(HostBlock::new(size.try_into().unwrap_or(usize::MAX))?),
@@ -393,15 +401,16 @@ pub fn create_context(handle: u64, tag: &str, engine: i32, size: u64) -> Result<
     }
 }
 
-fn no_context(tag: &str) -> CallError {
-    CallError::NotFound(format!("there is no context {tag:?} of this engine"))
+fn no_context(tag: &[u8]) -> CallError {
+    let tag = String::from_utf8_lossy(tag);
+    CallError::Invalid(format!("there is no context {tag:?} of this engine"))
 }
 
 /// Address and size of a context.
 ///
 /// # Errors
 /// No such communicator or context.
-pub fn find_context(handle: u64, tag: &str, engine: i32) -> Result<(*mut c_void, u64), CallError> {
+pub fn find_context(handle: u64, tag: &[u8], engine: i32) -> Result<(*mut c_void, u64), CallError> {
     let entry = get(handle)?;
     let contexts = lock(&entry.contexts);
     let context = contexts.get(&key(tag, engine)?).ok_or_else(|| no_context(tag))?;
@@ -412,7 +421,7 @@ pub fn find_context(handle: u64, tag: &str, engine: i32) -> Result<(*mut c_void,
 ///
 /// # Errors
 /// No such communicator or context, or the bytes do not fit.
-pub fn write_context(handle: u64, tag: &str, engine: i32, bytes: &[u8], offset: u64) -> Result<(), CallError> {
+pub fn write_context(handle: u64, tag: &[u8], engine: i32, bytes: &[u8], offset: u64) -> Result<(), CallError> {
     let entry = get(handle)?;
     let contexts = lock(&entry.contexts);
     let context = contexts.get(&key(tag, engine)?).ok_or_else(|| no_context(tag))?;
@@ -433,7 +442,7 @@ pub fn write_context(handle: u64, tag: &str, engine: i32, bytes: &[u8], offset: 
 ///
 /// # Errors
 /// No such communicator or context.
-pub fn destroy_context(handle: u64, tag: &str, engine: i32) -> Result<(), CallError> {
+pub fn destroy_context(handle: u64, tag: &[u8], engine: i32) -> Result<(), CallError> {
     let entry = get(handle)?;
     let removed = lock(&entry.contexts).remove(&key(tag, engine)?);
     removed.map(drop).ok_or_else(|| no_context(tag))

@@ -4,8 +4,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::call::CallError;
-use super::process::{OpenDevice, current_index, process, set_current_index, thread_number};
-use super::{stderr_log, support};
+use super::owner::{self, InUse};
+use super::process::{OpenDevice, User, current_index, process, set_current_index, thread_number};
+use super::{stderr_log, support, thread_end};
 use hcomm_mapping::SLOTS;
 use host_stub::{Cpu, Device, DeviceOptions};
 
@@ -59,7 +60,7 @@ pub fn open(index: i32) -> Result<Device, CallError> {
         return Ok(open.device.clone());
     }
     let device = Device::open(options()?)?;
-    let open = OpenDevice { device: device.clone(), users: Vec::new(), default_stream: None };
+    let open = OpenDevice { device: device.clone(), users: Vec::new(), default_stream: None, _in_use: InUse::new() };
     process().devices.insert(index, open);
     Ok(device)
 }
@@ -70,18 +71,30 @@ pub fn open(index: i32) -> Result<Device, CallError> {
 /// As [`open`].
 pub fn set(index: i32) -> Result<(), CallError> {
     open(index)?;
+    thread_end::watch();
     let mut process = process();
-    // Nobody but another thread's reset can have closed it in between: then there is none.
+    // Another thread's reset may have closed it in between: then there is none.
     let open = process.devices.get_mut(&index).ok_or(CallError::NoDevice)?;
     let thread = thread_number();
-    if !open.users.contains(&thread) {
-        open.users.push(thread);
+    match open.users.iter_mut().find(|user| user.thread == thread) {
+        Some(user) => user.has_ended = false,
+        None => open.users.push(User { thread, has_ended: false }),
     }
     set_current_index(Some(index));
     Ok(())
 }
 
-/// The calling thread no longer uses device `index`; the last one closes it, and with it everything that is on it.
+/// A thread has ended. Devices that it has set and not reset stay open, but are not kept open by it when others reset them.
+pub fn thread_ended(thread: u64) {
+    // In a forked child the threads are not those that have set the devices, and the state may be locked.
+    let Ok(_in_use) = owner::enter() else { return };
+    let mut process = process();
+    let users = process.devices.values_mut().flat_map(|open| &mut open.users);
+    users.filter(|user| user.thread == thread).for_each(|user| user.has_ended = true);
+}
+
+/// The calling thread no longer uses device `index`; the last one closes it, and with it everything that is on it. Threads that
+/// have ended do not count.
 ///
 /// # Errors
 /// No such device, or this thread has not set it.
@@ -94,9 +107,9 @@ pub fn reset(index: i32) -> Result<(), CallError> {
     let mut process = process();
     let thread = thread_number();
     let users = process.devices.get_mut(&index).map(|open| &mut open.users).ok_or(CallError::NoDevice)?;
-    let place = users.iter().position(|user| *user == thread).ok_or(CallError::NoDevice)?;
+    let place = users.iter().position(|user| user.thread == thread).ok_or(CallError::NoDevice)?;
     users.remove(place);
-    let is_used = !users.is_empty();
+    let is_used = users.iter().any(|user| !user.has_ended);
     if current_index() == Some(index) {
         set_current_index(None);
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use super::call::{CallError, Out, hccl};
+use super::call::{Out, hccl, not_null};
 use super::comm;
 use super::hccl_types::{COMM_NAME_MAX_LENGTH, HCCL_ROOT_INFO_BYTES, HcclComm, HcclRootInfo};
 
@@ -14,11 +14,9 @@ type HcclResult = c_int;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HcclCommInitAll(ndev: u32, devices: *mut i32, comms: *mut HcclComm) -> HcclResult {
     hccl("HcclCommInitAll", || {
+        not_null([(devices.cast(), "devices"), (comms.cast(), "comms")])?;
         // SAFETY: see above.
         let out = unsafe { Out::new(comms, "comms") }?;
-        if devices.is_null() {
-            return Err(CallError::Null("devices"));
-        }
         // SAFETY: not null, and asked for when there is at least one.
         let handle = comm::init_all(ndev, || unsafe { devices.read_unaligned() })?;
         out.set(std::ptr::without_provenance_mut(handle as usize));
@@ -50,11 +48,9 @@ pub unsafe extern "C" fn HcclCommInitRootInfo(
     comm: *mut HcclComm,
 ) -> HcclResult {
     hccl("HcclCommInitRootInfo", || {
+        not_null([(root_info.cast(), "rootInfo"), (comm.cast(), "comm")])?;
         // SAFETY: see above.
         let out = unsafe { Out::new(comm, "comm") }?;
-        if root_info.is_null() {
-            return Err(CallError::Null("rootInfo"));
-        }
         // SAFETY: not null, so the caller owes a root info, whose bytes may have any value.
         let head = unsafe { root_info.cast::<[u8; comm::ROOT_INFO_HEAD]>().read_unaligned() };
         let handle = comm::init_root(n_ranks, head, rank)?;
@@ -66,13 +62,17 @@ pub unsafe extern "C" fn HcclCommInitRootInfo(
 /// Destroys a communicator, with its threads, its buffer and its contexts. Synchronise the streams that use them first.
 #[unsafe(no_mangle)]
 pub extern "C" fn HcclCommDestroy(comm: HcclComm) -> HcclResult {
-    hccl("HcclCommDestroy", || comm::destroy(comm.addr() as u64))
+    hccl("HcclCommDestroy", || {
+        not_null([(comm, "comm")])?;
+        comm::destroy(comm.addr() as u64)
+    })
 }
 
 /// Writes the name of a communicator, at most COMM_NAME_MAX_LENGTH bytes with its zero byte.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HcclGetCommName(comm: HcclComm, comm_name: *mut c_char) -> HcclResult {
     hccl("HcclGetCommName", || {
+        not_null([(comm, "comm"), (comm_name.cast(), "commName")])?;
         // SAFETY: see above; a name is shorter than that.
         let out = unsafe { Out::new(comm_name.cast::<[u8; COMM_NAME_MAX_LENGTH]>(), "commName") }?;
         let name = comm::name(comm.addr() as u64)?;
@@ -87,6 +87,7 @@ pub unsafe extern "C" fn HcclGetCommName(comm: HcclComm, comm_name: *mut c_char)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HcclGetRankId(comm: HcclComm, rank: *mut u32) -> HcclResult {
     hccl("HcclGetRankId", || {
+        not_null([(comm, "comm"), (rank.cast(), "rank")])?;
         // SAFETY: see above.
         let out = unsafe { Out::new(rank, "rank") }?;
         comm::check(comm.addr() as u64)?;
@@ -99,6 +100,7 @@ pub unsafe extern "C" fn HcclGetRankId(comm: HcclComm, rank: *mut u32) -> HcclRe
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HcclGetRankSize(comm: HcclComm, rank_size: *mut u32) -> HcclResult {
     hccl("HcclGetRankSize", || {
+        not_null([(comm, "comm"), (rank_size.cast(), "rankSize")])?;
         // SAFETY: see above.
         let out = unsafe { Out::new(rank_size, "rankSize") }?;
         comm::check(comm.addr() as u64)?;

@@ -1,9 +1,9 @@
 //! Resources of a communicator. `include/hccl/hccl_res.h` is generated from this file.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::acl_base::aclrtStream;
-use super::call::{CallError, Out, bytes_arg, hccl, str_arg};
+use super::call::{Out, bytes_arg, hccl, not_null};
 use super::comm;
 use super::hccl_types::HcclComm;
 use super::hcomm_res_defs::ThreadHandle;
@@ -12,6 +12,15 @@ type HcclResult = c_int;
 type CommEngine = c_int;
 
 // SAFETY of all functions below: as in `acl_rt`.
+
+/// A tag: null means the empty one.
+///
+/// # Safety
+/// A pointer that is not null points to text that ends with a zero byte and stays unchanged until the call returns.
+unsafe fn tag_arg<'a>(tag: *const c_char) -> &'a [u8] {
+    // SAFETY: not null, so the caller owes text.
+    if tag.is_null() { b"" } else { unsafe { CStr::from_ptr(tag) }.to_bytes() }
+}
 
 /// Acquires `threadNum` threads with `notifyNumPerThread` notifies each: all of them, or none. They belong to the
 /// communicator and are never freed by the caller.
@@ -24,9 +33,7 @@ pub unsafe extern "C" fn HcclThreadAcquire(
     threads: *mut ThreadHandle,
 ) -> HcclResult {
     hccl("HcclThreadAcquire", || {
-        if threads.is_null() {
-            return Err(CallError::Null("threads"));
-        }
+        not_null([(comm, "comm"), (threads.cast(), "threads")])?;
         let acquired = comm::acquire(comm.addr() as u64, engine, thread_num, notify_num_per_thread)?;
         for (index, thread) in acquired.iter().enumerate() {
             // SAFETY: not null, and the caller owes room for `threadNum` handles.
@@ -46,6 +53,7 @@ pub unsafe extern "C" fn HcclThreadAcquireWithStream(
     thread: *mut ThreadHandle,
 ) -> HcclResult {
     hccl("HcclThreadAcquireWithStream", || {
+        not_null([(comm, "comm"), (stream, "stream"), (thread.cast(), "thread")])?;
         // SAFETY: see above.
         let out = unsafe { Out::new(thread, "thread") }?;
         let (comm, stream) = (comm.addr() as u64, stream.addr() as u64);
@@ -59,6 +67,7 @@ pub unsafe extern "C" fn HcclThreadAcquireWithStream(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HcclGetHcclBuffer(comm: HcclComm, buffer: *mut *mut c_void, size: *mut u64) -> HcclResult {
     hccl("HcclGetHcclBuffer", || {
+        not_null([(comm, "comm")])?;
         // SAFETY: see above.
         let (buffer, size) = unsafe { (Out::new(buffer, "buffer")?, Out::new(size, "size")?) };
         let (addr, bytes) = comm::hccl_buffer(comm.addr() as u64)?;
@@ -69,7 +78,7 @@ pub unsafe extern "C" fn HcclGetHcclBuffer(comm: HcclComm, buffer: *mut *mut c_v
 }
 
 /// Makes `size` bytes of memory under a tag (at most 255 bytes): device memory for AICPU engines, host memory for
-/// CPU engines.
+/// CPU engines. A null tag is the empty one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HcclEngineCtxCreate(
     comm: HcclComm,
@@ -79,8 +88,9 @@ pub unsafe extern "C" fn HcclEngineCtxCreate(
     ctx: *mut *mut c_void,
 ) -> HcclResult {
     hccl("HcclEngineCtxCreate", || {
+        not_null([(comm, "comm"), (ctx.cast(), "ctx")])?;
         // SAFETY: see above.
-        let (tag, out) = unsafe { (str_arg(ctx_tag, "ctxTag")?, Out::new(ctx, "ctx")?) };
+        let (tag, out) = unsafe { (tag_arg(ctx_tag), Out::new(ctx, "ctx")?) };
         out.set(comm::create_context(comm.addr() as u64, tag, engine, size)?);
         Ok(())
     })
@@ -96,9 +106,9 @@ pub unsafe extern "C" fn HcclEngineCtxGet(
     size: *mut u64,
 ) -> HcclResult {
     hccl("HcclEngineCtxGet", || {
+        not_null([(comm, "comm"), (ctx.cast(), "ctx"), (size.cast(), "size")])?;
         // SAFETY: see above.
-        let (tag, out, bytes) =
-            unsafe { (str_arg(ctx_tag, "ctxTag")?, Out::new(ctx, "ctx")?, Out::new(size, "size")?) };
+        let (tag, out, bytes) = unsafe { (tag_arg(ctx_tag), Out::new(ctx, "ctx")?, Out::new(size, "size")?) };
         let (ptr, len) = comm::find_context(comm.addr() as u64, tag, engine)?;
         out.set(ptr);
         bytes.set(len);
@@ -117,8 +127,9 @@ pub unsafe extern "C" fn HcclEngineCtxCopy(
     dst_ctx_offset: u64,
 ) -> HcclResult {
     hccl("HcclEngineCtxCopy", || {
+        not_null([(comm, "comm")])?;
         // SAFETY: see above.
-        let (tag, bytes) = unsafe { (str_arg(ctx_tag, "ctxTag")?, bytes_arg(src_ctx, size, "srcCtx")?) };
+        let (tag, bytes) = unsafe { (tag_arg(ctx_tag), bytes_arg(src_ctx, size, "srcCtx")?) };
         comm::write_context(comm.addr() as u64, tag, engine, bytes, dst_ctx_offset)
     })
 }
@@ -131,8 +142,9 @@ pub unsafe extern "C" fn HcclEngineCtxDestroy(
     engine: CommEngine,
 ) -> HcclResult {
     hccl("HcclEngineCtxDestroy", || {
+        not_null([(comm, "comm")])?;
         // SAFETY: see above.
-        let tag = unsafe { str_arg(ctx_tag, "ctxTag") }?;
+        let tag = unsafe { tag_arg(ctx_tag) };
         comm::destroy_context(comm.addr() as u64, tag, engine)
     })
 }

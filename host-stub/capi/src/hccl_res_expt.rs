@@ -3,7 +3,7 @@
 
 use std::ffi::c_int;
 
-use super::call::{CallError, hccl};
+use super::call::{hccl, not_null};
 use super::comm;
 use super::hccl_types::HcclComm;
 use super::hcomm_res_defs::ThreadHandle;
@@ -13,7 +13,7 @@ type CommEngine = c_int;
 
 // SAFETY of all functions below: as in `acl_rt`.
 
-/// Gives the handles by which the other side knows `threadNum` threads of a communicator: `dstCommEngine` is CPU(_TS) for
+/// Gives the handles by which the other side knows `threadNum` threads of a communicator, from 1 to 40: `dstCommEngine` is CPU(_TS) for
 /// threads of kernels, AICPU(_TS) for those of the host. `exportedThreads` may be `threads`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HcclThreadExportToCommEngine(
@@ -24,11 +24,7 @@ pub unsafe extern "C" fn HcclThreadExportToCommEngine(
     exported_threads: *mut ThreadHandle,
 ) -> HcclResult {
     hccl("HcclThreadExportToCommEngine", || {
-        for (is_null, name) in [(threads.is_null(), "threads"), (exported_threads.is_null(), "exportedThreads")] {
-            if is_null {
-                return Err(CallError::Null(name));
-            }
-        }
+        not_null([(comm, "comm"), (threads.cast(), "threads"), (exported_threads.cast(), "exportedThreads")])?;
         comm::check_export(thread_num)?;
         // SAFETY: not null, and the caller owes `threadNum` handles.
         let handles = (0..thread_num as usize).map(|index| unsafe { threads.add(index).read_unaligned() });

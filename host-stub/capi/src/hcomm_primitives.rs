@@ -7,9 +7,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use hcomm_aicpu::abi;
 use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
-use libloading::os::unix::Library;
 
-use super::call::{CallError, hccl};
+use super::call::{self, CallError, hccl};
 use super::comm::{self, ThreadEntry};
 use super::hcomm_res_defs::ThreadHandle;
 use super::process::process;
@@ -37,11 +36,7 @@ fn host_thread(
 ) -> Result<(ThreadEntry, &'static Product), CallError> {
     // A product that is not supported has no threads: whatever the handle is, the product is what is wrong.
     support::supported()?;
-    for (ptr, name) in [(dst, "dst"), (src, "src")] {
-        if ptr.is_null() {
-            return Err(CallError::Null(name));
-        }
-    }
+    call::not_null([(std::ptr::without_provenance(thread as usize), "thread"), (dst, "dst"), (src, "src")])?;
     let entry = comm::thread(thread)?;
     let process = process();
     let open = process.devices.get(&entry.index).ok_or(CallError::NoDevice)?;
@@ -211,7 +206,7 @@ pub extern "C" fn HcommThreadJoin(thread: ThreadHandle, timeout: u32) -> i32 {
 }
 
 /// The names that a native kernel may leave undefined, and what they must be bound to.
-fn exports() -> [(&'static CStr, *const c_void); 15] {
+pub fn exports() -> [(&'static CStr, *const c_void); 15] {
     macro_rules! table {
         ($($name:ident),*) => {
             [$((
@@ -240,22 +235,4 @@ fn exports() -> [(&'static CStr, *const c_void); 15] {
         HcommThreadSynchronize,
         HcommThreadJoin
     ]
-}
-
-/// Checks that the names of kernels would be bound to this library, before one is loaded. It also keeps all of them in a
-/// program that links the static library.
-///
-/// # Errors
-/// Another library of the process has one of the names.
-pub fn check_exports() -> Result<(), String> {
-    let program = Library::this();
-    for (name, function) in exports() {
-        // SAFETY: only the address is taken.
-        let found = unsafe { program.get::<*const c_void>(name) };
-        // A name that the program does not export is told by the linker when the kernel is loaded.
-        if found.is_ok_and(|found| found.into_raw().cast_const() != function) {
-            return Err(format!("{} is defined by another library of the process too", name.to_string_lossy()));
-        }
-    }
-    Ok(())
 }

@@ -10,7 +10,7 @@ use super::acl_base::{
     ACL_MEM_ACCESS_USER_SPACE_READONLY, ACL_RT_MEM_ATTR_DEVICE_ID, ACL_RT_MEM_ATTR_MODULE_ID, ACL_RT_MEM_ATTR_VA_FLAG,
     aclrtMallocAttribute, aclrtMallocConfig, number,
 };
-use super::call::{CallError, bytes_arg};
+use super::call::{CallError, bytes_arg, not_null};
 use super::process::{Place, current_device, place_of, process};
 use host_stub::Device;
 
@@ -164,7 +164,8 @@ pub fn free_host(ptr: *mut c_void) -> Result<(), CallError> {
 /// Copies `count` bytes between any two of host and devices. Waits for no stream.
 ///
 /// # Errors
-/// Null, more bytes than the destination has, a kind that there is not, a range that is not one live allocation.
+/// Null, more bytes than the destination has, a kind that there is not, a range that is not inside one live allocation; no
+/// bytes at all are always copied.
 ///
 /// # Safety
 /// Ranges of the host can be read and written.
@@ -175,18 +176,17 @@ pub unsafe fn copy(
     count: usize,
     kind: i32,
 ) -> Result<(), CallError> {
-    if dst.is_null() {
-        return Err(CallError::Null("dst"));
-    }
-    if src.is_null() {
-        return Err(CallError::Null("src"));
+    not_null([(dst, "dst"), (src, "src")])?;
+    if count > dest_max {
+        let must = "must be at most destMax";
+        return Err(CallError::OutOfRange { what: "count", value: count as i128, must });
     }
     if !(0..=MEMCPY_KIND_MAX).contains(&kind) {
         return Err(CallError::OutOfRange { what: "kind", value: kind.into(), must: "must be from 0 to 7" });
     }
-    if count > dest_max {
-        let must = "must be at most destMax";
-        return Err(CallError::OutOfRange { what: "count", value: count as i128, must });
+    if count == 0 {
+        // As for the copy of a kernel: addresses are not looked at, whichever way they would be copied.
+        return Ok(());
     }
     let (to, from) = (DeviceAddr::from(dst), DeviceAddr::from(src));
     match (place_of(to.0), place_of(from.0)) {
@@ -198,12 +198,9 @@ pub unsafe fn copy(
             Ok(device.copy_in(to, unsafe { bytes_arg(src, count as u64, "src") }?)?)
         }
         (Place::Host, Place::Device(device)) => {
-            if count != 0 {
-                check_host_len(count)?;
-                // SAFETY: not null, and the caller owes a range that can be written; the device fills it.
-                device.copy_out(from, unsafe { std::slice::from_raw_parts_mut(dst.cast(), count) })?;
-            }
-            Ok(())
+            check_host_len(count)?;
+            // SAFETY: not null, and the caller owes a range that can be written; the device fills it.
+            Ok(device.copy_out(from, unsafe { std::slice::from_raw_parts_mut(dst.cast(), count) })?)
         }
         (Place::Device(device), Place::Device(source)) => copy_devices(&device, to, &source, from, count as u64),
         (Place::Host, Place::Host) => {

@@ -6,8 +6,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use hcomm_aicpu::spec::map::{HBM_BASE, HBM_STRIDE};
-
 use super::binary::{Binary, Function};
 use super::call::CallError;
 use super::comm::{CommEntry, ThreadEntry};
@@ -15,7 +13,8 @@ use super::handles::Handles;
 use super::launch::Args;
 use super::memory::HostBlock;
 use super::notify::NotifyEntry;
-use hcomm_mapping::SLOTS;
+use super::owner::InUse;
+use hcomm_mapping::{is_device_address, is_mapped};
 use host_stub::Device;
 use host_stub::Stream;
 
@@ -23,10 +22,20 @@ use host_stub::Stream;
 pub struct OpenDevice {
     /// The device.
     pub device: Device,
-    /// Threads that have set it and not reset it ([`thread_number`]).
-    pub users: Vec<u64>,
+    /// Threads that have set it and not reset it.
+    pub users: Vec<User>,
     /// Handle of the stream that the null handle means.
     pub default_stream: Option<u64>,
+    /// A forked child must not use the state while a device is open.
+    pub _in_use: InUse,
+}
+
+/// A thread that has set a device.
+pub struct User {
+    /// Its number ([`thread_number`]).
+    pub thread: u64,
+    /// It has ended without a reset.
+    pub has_ended: bool,
 }
 
 /// A stream and the number of its device.
@@ -129,20 +138,15 @@ pub enum Place {
     Host,
     /// Device memory of an open device.
     Device(Device),
-    /// Where device memory would be, but no device is open there.
+    /// Where device memory would be, but nothing is mapped there.
     Closed,
 }
 
-/// Finds out whose `addr` is.
+/// Finds out whose `addr` is. Only what is mapped as HBM is device memory: in some layouts (`ulimit -s unlimited`, `setarch -L`)
+/// the process has memory of its own between the HBM of two devices.
 pub fn place_of(addr: u64) -> Place {
-    let Some(offset) = addr.checked_sub(HBM_BASE) else { return Place::Host };
-    let slot = offset / HBM_STRIDE;
-    if slot >= SLOTS as u64 {
-        return Place::Host;
+    if let Some(open) = process().devices.values().find(|open| open.device.hbm().contains(&addr)) {
+        return Place::Device(open.device.clone());
     }
-    let process = process();
-    match process.devices.values().find(|open| open.device.slot() as u64 == slot) {
-        Some(open) => Place::Device(open.device.clone()),
-        None => Place::Closed,
-    }
+    if is_device_address(addr) && !is_mapped(addr) { Place::Closed } else { Place::Host }
 }

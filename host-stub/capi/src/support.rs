@@ -1,8 +1,7 @@
 //! The product of the devices, and what it and its engines allow: asks [`Product`] for everything that it decides.
 #![forbid(unsafe_code)]
 
-use std::ffi::{CStr, CString};
-use std::sync::OnceLock;
+use std::ffi::CStr;
 
 use hcomm_aicpu::spec::thread::Engine;
 
@@ -37,10 +36,31 @@ pub fn supported() -> Result<(), CallError> {
     }
 }
 
+/// Room for the name of a SoC with a zero byte.
+const SOC_NAME_MAX: usize = 16;
+
+/// Names of the SoCs of [`PRODUCTS`] as C has them. Made by the compiler: a lock that another thread held could never be taken
+/// in a forked child.
+static SOC_NAMES: [[u8; SOC_NAME_MAX]; PRODUCTS.len()] = {
+    let mut names = [[0; SOC_NAME_MAX]; PRODUCTS.len()];
+    let mut index = 0;
+    while index < PRODUCTS.len() {
+        let name = PRODUCTS[index].soc_name.as_bytes();
+        assert!(name.len() < SOC_NAME_MAX);
+        let mut at = 0;
+        while at < name.len() {
+            names[index][at] = name[at];
+            at += 1;
+        }
+        index += 1;
+    }
+    names
+};
+
 /// Name of the SoC of the devices; empty if `HCOMM_SIM_PRODUCT` names no product.
 pub fn soc_name() -> &'static CStr {
-    static NAME: OnceLock<CString> = OnceLock::new();
-    NAME.get_or_init(|| CString::new(product().map_or("", |product| product.soc_name)).unwrap_or_default())
+    let index = product().ok().and_then(|product| PRODUCTS.iter().position(|other| other == product));
+    index.and_then(|index| CStr::from_bytes_until_nul(&SOC_NAMES[index]).ok()).unwrap_or_default()
 }
 
 /// The engine that threads of the `CommEngine` `number` have.
@@ -60,7 +80,11 @@ pub fn context_engine(number: i32) -> Result<Engine, CallError> {
         0 | 1 => Ok(Engine::CPU_TS),
         2 | 3 => Ok(Engine::AICPU_TS),
         4 | 5 => Err(CallError::NotSupported(format!("contexts of engine {number} are not simulated"))),
-        _ => Err(CallError::OutOfRange { what: "engine", value: number.into(), must: "not a CommEngine" }),
+        _ => Err(CallError::OutOfRange {
+            what: "engine",
+            value: number.into(),
+            must: "must be CPU (0), CPU_TS (1), AICPU (2) or AICPU_TS (3)",
+        }),
     }
 }
 

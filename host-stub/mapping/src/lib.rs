@@ -166,6 +166,11 @@ impl SharedMemory {
         HBM_BASE + self.slot.0 as u64 * HBM_STRIDE
     }
 
+    /// Addresses where HBM is mapped: all of it but the first page.
+    pub fn hbm(&self) -> std::ops::Range<u64> {
+        self.hbm_base() + HBM_HOLE..self.hbm_base() + self.hbm_size
+    }
+
     /// Bytes of HBM.
     pub fn hbm_size(&self) -> u64 {
         self.hbm_size
@@ -475,6 +480,19 @@ unsafe fn copy_past_caches(to: *mut u8, from: *const u8, len: usize) {
 unsafe extern "C" {
     /// Which pages of a range are in memory (POSIX systems; not in rustix).
     fn mincore(addr: *mut core::ffi::c_void, len: usize, resident: *mut u8) -> core::ffi::c_int;
+}
+
+/// Whether the HBM of a device could be at `addr`.
+pub fn is_device_address(addr: u64) -> bool {
+    (HBM_BASE..HBM_BASE + SLOTS as u64 * HBM_STRIDE).contains(&addr)
+}
+
+/// Whether anything of the process is mapped at `addr`.
+pub fn is_mapped(addr: u64) -> bool {
+    let mut resident = [0; 1];
+    let page = std::ptr::without_provenance_mut((addr - addr % PAGE_LEN) as usize);
+    // SAFETY: the call touches nothing of the page, and writes one byte for it. It fails if nothing is mapped there.
+    unsafe { mincore(page, 1, resident.as_mut_ptr()) == 0 }
 }
 
 fn mapping(ptr: *mut core::ffi::c_void, len: usize) -> Mapping {

@@ -32,6 +32,8 @@ impl HostThreads for Unknown {
 
 /// What the process has of threads that are not the program's own, or that are known to wait.
 struct State {
+    /// Id of the process that the rest is true of.
+    process: u32,
     /// Threads of the simulated devices.
     own: u32,
     /// Devices on which nothing can go on: how many threads wait for each, and where a command would show.
@@ -39,10 +41,16 @@ struct State {
     next_device: u64,
 }
 
-static STATE: Mutex<State> = Mutex::new(State { own: 0, stuck: BTreeMap::new(), next_device: 0 });
+static STATE: Mutex<State> = Mutex::new(State { process: 0, own: 0, stuck: BTreeMap::new(), next_device: 0 });
 
 fn state() -> MutexGuard<'static, State> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if state.process != process {
+        // A forked child has none of its parent's threads.
+        *state = State { process, own: 0, stuck: BTreeMap::new(), next_device: state.next_device };
+    }
+    state
 }
 
 /// A thread of a simulated device, from its first instruction to its last.
@@ -57,7 +65,9 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        state().own -= 1;
+        let mut state = state();
+        // Of a thread that has forked, the child counts none.
+        state.own = state.own.saturating_sub(1);
     }
 }
 

@@ -220,20 +220,20 @@ pub fn in_kernel() -> bool {
     with_current(false, |_| true)
 }
 
-/// Asks the current core; `otherwise` outside a launch.
+/// Asks the current core; `otherwise` outside a launch, also when the thread ends and its thread-local values are gone.
 fn with_current<R>(otherwise: R, ask: impl FnOnce(&Current) -> R) -> R {
-    CURRENT.with_borrow(|current| current.as_ref().map_or(otherwise, ask))
+    let current = |current: &RefCell<Option<Current>>| current.borrow().as_ref().map(ask);
+    CURRENT.try_with(current).ok().flatten().unwrap_or(otherwise)
 }
 
 /// Asks the registers of a queue of the current core's device; `otherwise` if there is no such queue, or the device has
 /// given the kernel up.
 fn with_registers<R>(sq_id: u32, otherwise: R, ask: impl FnOnce(Registers<'_, SharedMemory>) -> R) -> R {
-    CURRENT.with_borrow(|current| match current {
-        Some(current) if current.shared.queues.get(sq_id).is_some() && current.turn().is_ok() => {
-            ask(Registers::of(&*current.shared.memory, sq_id))
-        }
-        _ => otherwise,
-    })
+    let ask = |current: &Current| {
+        let is_there = current.shared.queues.get(sq_id).is_some() && current.turn().is_ok();
+        is_there.then(|| ask(Registers::of(&*current.shared.memory, sq_id)))
+    };
+    with_current(None, ask).unwrap_or(otherwise)
 }
 
 // The platform of a host process. SAFETY of the exported names: the device crate declares them, and nobody else in a host

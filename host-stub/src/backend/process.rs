@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -196,23 +196,32 @@ type SpawnRequest = (Command, SyncSender<std::io::Result<Child>>);
 
 /// Spawns from a thread that lives as long as the process: the death signal comes when the spawning *thread* ends.
 fn spawn(command: Command) -> std::io::Result<Child> {
-    static SPAWNER: OnceLock<Mutex<Sender<SpawnRequest>>> = OnceLock::new();
-    let spawner = SPAWNER.get_or_init(|| {
-        let (sender, requests) = channel::<SpawnRequest>();
-        let run = move || {
-            for (mut command, reply) in requests {
-                // Whoever asked waits for the answer.
-                let _ = reply.send(command.spawn());
-            }
-        };
-        // If it can't be started, its end of the channel is dropped, and the request below fails.
-        let _ = spawn_own("qemu-spawner".to_owned(), run);
-        Mutex::new(sender)
-    });
+    /// The thread's process, and the way to it: a forked child has not got its parent's.
+    static SPAWNER: Mutex<Option<(u32, Sender<SpawnRequest>)>> = Mutex::new(None);
     let gone = || std::io::Error::other("no thread to start it from");
     let (reply, answer) = sync_channel(1);
-    spawner.lock().unwrap_or_else(PoisonError::into_inner).send((command, reply)).map_err(|_| gone())?;
+    {
+        let mut spawner = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
+        let pid = std::process::id();
+        let (_, sender) = match spawner.take() {
+            Some(known) if known.0 == pid => spawner.insert(known),
+            _ => spawner.insert((pid, start_spawner()?)),
+        };
+        sender.send((command, reply)).map_err(|_| gone())?;
+    }
     answer.recv().map_err(|_| gone())?
+}
+
+fn start_spawner() -> std::io::Result<Sender<SpawnRequest>> {
+    let (sender, requests) = channel::<SpawnRequest>();
+    let run = move || {
+        for (mut command, reply) in requests {
+            // Whoever asked waits for the answer.
+            let _ = reply.send(command.spawn());
+        }
+    };
+    spawn_own("qemu-spawner".to_owned(), run)?;
+    Ok(sender)
 }
 
 #[cfg(test)]

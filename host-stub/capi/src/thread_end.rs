@@ -1,0 +1,44 @@
+//! Hears of the end of threads.
+//!
+//! By a key of thread-specific data of the C library, and not by a thread-local of Rust: the destructor of a key runs again for
+//! a thread that calls [`watch`] in the destructor of another key, which is later than all of Rust's.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::panic::catch_unwind;
+use std::sync::OnceLock;
+
+use super::device;
+use super::process::thread_number;
+
+unsafe extern "C" {
+    /// POSIX. Makes a key; `destructor` is called with the value of each thread that ends, unless it is null.
+    fn pthread_key_create(key: *mut c_uint, destructor: unsafe extern "C" fn(*mut c_void)) -> c_int;
+    /// POSIX. Sets the calling thread's value of a key.
+    fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
+}
+
+/// Lets [`device::thread_ended`] be called when the calling thread ends. In a process that has no key left, threads are never
+/// seen to end.
+pub fn watch() {
+    static KEY: OnceLock<Option<c_uint>> = OnceLock::new();
+    let key = KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: `key` can be written. The destructor stays mapped: libhcomm_sim is linked to stay (`-z nodelete`).
+        let code = unsafe { pthread_key_create(&raw mut key, at_end) };
+        (code == 0).then_some(key)
+    });
+    if let Some(key) = *key {
+        // Counted from 1, since null means that there is no value. If there is no memory for it, the end is not seen.
+        let value = std::ptr::without_provenance(thread_number() as usize + 1);
+        // SAFETY: the key was made above and is never deleted.
+        let _ = unsafe { pthread_setspecific(key, value) };
+    }
+}
+
+/// # Safety
+/// None is needed: the value is a number, not a place.
+unsafe extern "C" fn at_end(value: *mut c_void) {
+    let thread = value.addr() as u64 - 1;
+    // Nothing may unwind into the C library; a panic has printed its message.
+    let _ = catch_unwind(|| device::thread_ended(thread));
+}
