@@ -8,7 +8,7 @@ use hcomm_aicpu::copy::MAX_CHUNK;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
 use hcomm_kernel::{CopyListParams, ListedCopy, kernel};
 use hcomm_testkit::{CPUS, LIMIT, Rig, at, pattern};
-use host_stub::sim::trace::{Event, What};
+use host_stub::sim::event::{Event, What};
 use host_stub::{Comm, Cpu, DeviceOptions, Stream, ThreadConfig};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -175,7 +175,7 @@ fn published_slots_are_not_written_until_the_head_passes_them() {
         rig.copy_list(&(0..50).map(copy).collect::<Vec<_>>(), false).unwrap();
         assert_eq!(rig.read(&dst), bytes, "seed {seed}");
         let started = |event: &Event| match event.what {
-            What::TaskStarted { range, .. } => Some(range.dst - dst.addr().0),
+            What::TaskBegan { writes, .. } => Some(writes.addr - dst.addr().0),
             _ => None,
         };
         let order: Vec<u64> = rig.device.trace().events.iter().filter_map(started).collect();

@@ -7,7 +7,7 @@ use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::ListedCopy;
 use hcomm_testkit::{CPUS, Rig, at, calls, pattern, wait_until};
-use host_stub::sim::trace::What;
+use host_stub::sim::event::What;
 use host_stub::{Cpu, DeviceOptions, Fault, FaultPlan, FaultRule, Stream};
 
 const GUARD: usize = 64;
@@ -195,9 +195,9 @@ fn delay_of_the_device_lies_between_return_and_copy() {
         let (src, dst) = (rig.buffer(&pattern(64, 43)), rig.buffer(&[0; 64]));
         assert_eq!(rig.calls(&[calls::copy(thread, dst.addr(), src.addr(), 64)]).unwrap(), [0]);
         let trace = rig.device.trace();
-        let when = |is_it: fn(&What) -> bool| trace.events.iter().find(|event| is_it(&event.what)).unwrap().time;
-        let returned = when(|what| matches!(what, What::KernelReturned { code: 0, .. }));
-        let started = when(|what| matches!(what, What::TaskStarted { .. }));
+        let when = |is_it: fn(&What) -> bool| trace.events.iter().find(|event| is_it(&event.what)).unwrap().at;
+        let returned = when(|what| matches!(what, What::LaunchReturned { code: 0, .. }));
+        let started = when(|what| matches!(what, What::TaskBegan { .. }));
         assert!(started > returned + delay / 2, "returned at {returned:?}, started at {started:?}");
         assert_eq!(rig.read(&dst), pattern(64, 43));
     }

@@ -7,8 +7,8 @@ use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_kernel::{CopyListParams, ListedCopy};
 use hcomm_testkit::calls::{copy, record, wait};
 use hcomm_testkit::{LIMIT, Rig, at, pattern};
+use host_stub::sim::event::What;
 use host_stub::sim::fault::{Fault, FaultPlan, FaultRule};
-use host_stub::sim::trace::What;
 use host_stub::{Cpu, Device, DeviceOptions, Error, Kernel, Stream};
 use zerocopy::IntoBytes;
 
@@ -94,7 +94,7 @@ fn different_seeds_interleave_two_kernels_differently() {
 #[test]
 fn every_task_names_the_launch_that_queued_it() {
     let trace = two_kernels(5);
-    let started: Vec<&str> = trace.lines().filter(|line| line.contains("task started")).collect();
+    let started: Vec<&str> = trace.lines().filter(|line| line.contains("task began")).collect();
     assert_eq!(started.len(), 40);
     for line in started {
         // Kernel 1 copies bytes 0..200 of the buffers, kernel 2 those from 200 on.
@@ -111,13 +111,13 @@ fn trace_tells_a_launch_from_its_start_to_its_end() {
     let copy = ListedCopy { thread: thread.0, dst: at(&buffer, 32), src: at(&buffer, 0), len: 16 };
     rig.copy_list(&[copy], false).unwrap();
     let trace = rig.device.trace();
-    assert!(trace.events.is_sorted_by_key(|event| event.time), "time goes on");
+    assert!(trace.events.is_sorted_by_key(|event| event.at), "time goes on");
     let text = trace.to_string();
     let facts = [
         "host: launch queued: stream 1 kernel copy_list",
         "stars: launch 1 started: stream 1 kernel copy_list core 0",
         "core 0: doorbell: sq 0 tail 1",
-        "sdma: task started: stream 2 sq 0 slot 0 task 0x0 sdma copy dst hbm+",
+        "sdma: task began: stream 2 sq 0 slot 0 task 0x0 sdma copy dst hbm+",
         "sdma: task ended: stream 2 sq 0 slot 0 task 0x0",
         "stars: head published: sq 0 head 1",
         "stars: launch 1 ended",
@@ -251,7 +251,7 @@ fn full_ring_of_a_dead_queue_costs_its_1856_seconds_in_virtual_time_alone() {
     assert!(error.contains("5000s"), "{error}");
     let trace = rig.device.trace();
     let returned =
-        trace.events.iter().find(|event| matches!(event.what, What::KernelReturned { code: 9, .. })).unwrap();
-    assert_eq!(returned.time.as_secs(), 1856);
+        trace.events.iter().find(|event| matches!(event.what, What::LaunchReturned { code: 9, .. })).unwrap();
+    assert_eq!(returned.at.as_secs(), 1856);
     assert!(real < LIMIT, "{real:?} of real time");
 }

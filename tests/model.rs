@@ -14,8 +14,8 @@ use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
 use hcomm_kernel::kernel;
 use hcomm_testkit::{Rig, pattern};
+use host_stub::sim::event::{Trace, What};
 use host_stub::sim::fault::{Fault, FaultPlan, FaultRule};
-use host_stub::sim::trace::{Trace, What};
 use host_stub::{DeviceBuffer, DeviceOptions, Stream};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseResult, TestError, TestRunner};
@@ -264,14 +264,14 @@ fn read_trace(trace: &Trace, depths: &[u32], all_ids: bool) -> Result<Seen, Test
     let mut last_id = vec![None; depths.len()];
     for event in &trace.events {
         match &event.what {
-            What::TaskStarted { task, range, .. } => {
+            What::TaskBegan { task, reads: [src, _], writes, .. } => {
                 let queue = task.sq_id as usize;
                 prop_assert!(next[queue] == (task.slot, None), "queue {}: {}", queue, event);
                 prop_assert!(ids.insert(task.task_id), "task id used twice: {}", event);
                 let consecutive = last_id[queue].is_none_or(|last: u32| last + 1 == task.task_id);
                 prop_assert!(consecutive || !all_ids, "a refused call has used up an id: {}", event);
                 last_id[queue] = Some(task.task_id);
-                let copy = Expected { dst: range.dst, src: range.src, len: range.len };
+                let copy = Expected { dst: writes.addr, src: src.addr, len: writes.len as u32 };
                 next[queue].1 = Some((task.task_id, copy));
             }
             What::TaskEnded { task } => {

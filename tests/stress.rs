@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_kernel::{CopyListParams, ListedCopy};
 use hcomm_testkit::{Rig, at, pattern};
-use host_stub::sim::trace::What;
+use host_stub::sim::event::What;
 use host_stub::{Cpu, DeviceOptions, Stream};
 use zerocopy::IntoBytes;
 
@@ -39,11 +39,11 @@ fn two_cores(options: DeviceOptions, depth: u32, count: usize, batch: [bool; 2])
     let trace = rig.device.trace();
     assert_eq!(trace.lost, 0);
     for event in &trace.events {
-        let What::TaskStarted { task, range, .. } = &event.what else { continue };
+        let What::TaskBegan { task, reads: [src_range, _], writes, .. } = &event.what else { continue };
         assert!(ids.insert(task.task_id), "task id used twice: {event}");
-        let offset = range.dst - dst.addr().0;
-        assert_eq!(offset, range.src - src.addr().0, "{event}");
-        moved[(offset >= count as u64) as usize].push((range.dst, range.len));
+        let offset = writes.addr - dst.addr().0;
+        assert_eq!(offset, src_range.addr - src.addr().0, "{event}");
+        moved[(offset >= count as u64) as usize].push((writes.addr, writes.len as u32));
     }
     for (moved, list) in moved.iter().zip(&lists) {
         assert_eq!(moved.len(), list.len());

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
+use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hcomm_aicpu::spec::DeviceAddr;
@@ -14,6 +15,7 @@ use crate::launch::Stream;
 use crate::product::Acquire;
 use crate::thread::{self, QueueStatistics, ThreadConfig, ThreadInfo};
 use hcomm_sim::Op;
+use hcomm_sim::event::Caller;
 
 /// Environment variable with half the size of the cclBuf, in MiB.
 pub const BUFFSIZE_VAR: &str = "HCCL_BUFFSIZE";
@@ -119,6 +121,7 @@ impl Comm {
     ///
     /// # Errors
     /// As [`acquire_threads_with`](Self::acquire_threads_with).
+    #[track_caller]
     pub fn acquire_threads(&self, engine: Engine, count: u32, notify_count: u32) -> Result<Vec<ThreadHandle>, Error> {
         self.acquire_threads_with(&ThreadConfig { engine, ..ThreadConfig::new(count).notifies(notify_count) })
     }
@@ -129,7 +132,17 @@ impl Comm {
     ///
     /// # Errors
     /// An engine that is not supported, a count, depth or number of notifies out of range, no room, a failed device.
+    #[track_caller]
     pub fn acquire_threads_with(&self, config: &ThreadConfig) -> Result<Vec<ThreadHandle>, Error> {
+        self.acquire_threads_at(config, Caller::Source(Location::caller()))
+    }
+
+    /// As [`acquire_threads_with`](Self::acquire_threads_with), on behalf of `caller`: what reports say of where the threads
+    /// were acquired.
+    ///
+    /// # Errors
+    /// As [`acquire_threads_with`](Self::acquire_threads_with).
+    pub fn acquire_threads_at(&self, config: &ThreadConfig, caller: Caller) -> Result<Vec<ThreadHandle>, Error> {
         let engine = self.device.options().product.engine_for(Acquire::Threads, config.engine)?;
         let mut threads = self.threads();
         let notifies = u64::from(config.count) * u64::from(config.notify_count);
@@ -138,16 +151,21 @@ impl Comm {
             threads.check_room(notifies)?;
         }
         let mut streams = Vec::new();
-        let handles = thread::acquire(&self.device.0, config, |count| match engine {
-            Engine::CPU_TS => {
-                streams.extend((0..count).map(|_| Arc::new(Stream::new(&self.device))));
-                streams.iter().map(|stream| stream.id()).collect()
-            }
-            _ => {
-                let first = self.device.0.stream_ids(count);
-                (first..).take(count as usize).collect()
-            }
-        })?;
+        let handles = thread::acquire(
+            &self.device.0,
+            config,
+            |count| match engine {
+                Engine::CPU_TS => {
+                    streams.extend((0..count).map(|_| Arc::new(Stream::new(&self.device))));
+                    streams.iter().map(|stream| stream.id()).collect()
+                }
+                _ => {
+                    let first = self.device.0.stream_ids(count);
+                    (first..).take(count as usize).collect()
+                }
+            },
+            caller,
+        )?;
         threads.all.extend(&handles);
         threads.own_streams.extend(handles.iter().copied().zip(streams));
         threads.notifies += notifies;
@@ -161,7 +179,21 @@ impl Comm {
     ///
     /// # Errors
     /// As [`acquire_threads_with`](Self::acquire_threads_with), and a stream of another device.
+    #[track_caller]
     pub fn acquire_thread_with_stream(&self, stream: &Stream, notify_count: u32) -> Result<ThreadHandle, Error> {
+        self.acquire_thread_with_stream_at(stream, notify_count, Caller::Source(Location::caller()))
+    }
+
+    /// As [`acquire_thread_with_stream`](Self::acquire_thread_with_stream), on behalf of `caller`.
+    ///
+    /// # Errors
+    /// As [`acquire_thread_with_stream`](Self::acquire_thread_with_stream).
+    pub fn acquire_thread_with_stream_at(
+        &self,
+        stream: &Stream,
+        notify_count: u32,
+        caller: Caller,
+    ) -> Result<ThreadHandle, Error> {
         let (device, other) = (self.device.slot(), stream.device().slot());
         if device != other {
             return Err(Error::OtherDevice { device, other });
@@ -174,7 +206,7 @@ impl Comm {
         if notify_count <= thread::MAX_NOTIFIES {
             threads.check_room(notify_count.into())?;
         }
-        let handle = thread::acquire_with_stream(&self.device.0, stream.id(), notify_count)?;
+        let handle = thread::acquire_with_stream(&self.device.0, stream.id(), notify_count, caller)?;
         threads.all.push(handle);
         threads.of_streams.insert(stream.id(), (handle, notify_count));
         threads.notifies += u64::from(notify_count);

@@ -30,6 +30,8 @@ use hcomm_sim::baton::Baton;
 use hcomm_sim::cpu::KernelEntry;
 use hcomm_sim::deadlock::{self, LIMIT_VAR, WARN_AFTER};
 use hcomm_sim::engine::EnginePool;
+use hcomm_sim::event::feed::{Clock, HostCall};
+use hcomm_sim::event::{Feed, HostThread, Range, Seed, Trace, What};
 use hcomm_sim::fault::{Fault, FaultCounter, FaultPlan, KernelFault};
 use hcomm_sim::hosts::{self, spawn_own};
 use hcomm_sim::inbox::{Command, Inbox};
@@ -38,7 +40,6 @@ use hcomm_sim::queue::{MAX_QUEUES, QueueTable};
 use hcomm_sim::recovery::Recovery;
 use hcomm_sim::scheduler::{Conduct, Progress, Scheduler};
 use hcomm_sim::shared::{DeviceCounters, FirstError, Shared};
-use hcomm_sim::trace::{Clock, Recorder, Trace};
 
 /// Freed allocations from this size on give their memory back to the system.
 const PUNCH_LEN: u64 = 64 << 10;
@@ -201,18 +202,22 @@ impl Inner {
     }
 
     pub(crate) fn allocate(&self, len: u64, kind: Kind) -> Result<DeviceAddr, Error> {
-        Ok(DeviceAddr(self.shared.lock_alloc().allocate(len, kind)?))
+        let _call = self.shared.events.host_call();
+        Ok(DeviceAddr(self.shared.allocate(len, kind)?))
     }
 
     /// Frees what the device itself has allocated.
     pub(crate) fn free_own(&self, addr: DeviceAddr) {
-        self.shared.lock_alloc().free(addr.0).expect("the device frees only what it has allocated");
+        self.shared.free_own(addr.0, Some(HostThread::current()));
     }
 
     pub(crate) fn free_user(&self, addr: DeviceAddr) -> Result<(), Error> {
         self.check_owner()?;
+        let _call = self.shared.events.host_call();
         let mut alloc = self.shared.lock_alloc();
         let len = alloc.free_user(addr.0)?;
+        let (host, range) = (Some(HostThread::current()), Range { addr: addr.0, len });
+        self.shared.events.send(|| What::Free { host, range });
         if len >= PUNCH_LEN {
             // Under the lock: nobody else can have been given the range.
             self.shared.memory.punch(addr.0, len)?;
@@ -255,7 +260,9 @@ impl Device {
         let options = DeviceOptions { deadlock_limit, ..options };
         let baton = match (options.deterministic, options.cpu) {
             (Some(_), Cpu::Qemu) => return Err(Error::DeterministicQemu),
-            (Some(seed), Cpu::Native) => Some(Arc::new(Baton::new(seed, native::CORES, options.watchdog))),
+            (Some(seed), Cpu::Native) => {
+                Some(Arc::new(Baton::new(Box::new(Seed::new(seed)), native::CORES, options.watchdog)))
+            }
             (None, _) => None,
         };
         let image = match options.cpu {
@@ -278,10 +285,10 @@ impl Device {
             counters: DeviceCounters::default(),
             strict: options.strict,
             failed: FirstError::default(),
-            recorder: match &baton {
-                Some(baton) => Recorder::new(Clock::Virtual(Arc::clone(baton)), MAX_QUEUES),
-                None if options.record => Recorder::new(Clock::Real(Instant::now()), MAX_QUEUES),
-                None => Recorder::off(),
+            events: match &baton {
+                Some(baton) => Feed::new(memory.slot(), Clock::Virtual(Arc::clone(baton)), MAX_QUEUES),
+                None if options.record => Feed::new(memory.slot(), Clock::Real(Instant::now()), MAX_QUEUES),
+                None => Feed::off(),
             },
             baton: baton.clone(),
         });
@@ -302,7 +309,9 @@ impl Device {
         let name = "stars".to_owned();
         let thread = match (baton, options.deterministic) {
             (Some(baton), Some(seed)) => {
-                let scheduler = Scheduler::new(Arc::clone(&shared), cpu, None).with_conduct(conduct).by_turns(seed);
+                let scheduler = Scheduler::new(Arc::clone(&shared), cpu, None)
+                    .with_conduct(conduct)
+                    .by_turns(Box::new(Seed::new(seed)));
                 spawn_own(name, move || run_by_turns(scheduler, &baton))
             }
             _ => {
@@ -378,6 +387,7 @@ impl Device {
             return Ok(());
         }
         self.0.shared.lock_alloc().check_user(addr.0, bytes.len() as u64)?;
+        let _call = self.host_copy(Range::default(), Range { addr: addr.0, len: bytes.len() as u64 });
         Ok(self.0.shared.memory.write(addr.0, bytes)?)
     }
 
@@ -392,6 +402,7 @@ impl Device {
             return Ok(());
         }
         self.0.shared.lock_alloc().check_user(addr.0, out.len() as u64)?;
+        let _call = self.host_copy(Range { addr: addr.0, len: out.len() as u64 }, Range::default());
         Ok(self.0.shared.memory.read(addr.0, out)?)
     }
 
@@ -411,7 +422,15 @@ impl Device {
         self.0.check_alive()?;
         self.check_range(dst, len)?;
         self.check_range(src, len)?;
+        let _call = self.host_copy(Range { addr: src.0, len }, Range { addr: dst.0, len });
         Ok(self.0.shared.memory.copy(dst.0, src.0, len)?)
+    }
+
+    /// Tells that the calling thread copies; it has done so when what this gives is dropped.
+    fn host_copy(&self, reads: Range, writes: Range) -> HostCall<'_> {
+        let events = &self.0.shared.events;
+        events.send(|| What::HostCopy { host: HostThread::current(), reads, writes });
+        events.host_call()
     }
 
     /// The image that the AI CPU runs; none on [`Cpu::Native`].
@@ -447,7 +466,7 @@ impl Device {
 
     /// What was recorded so far: nothing, unless the device is in deterministic mode or was told to record.
     pub fn trace(&self) -> Trace {
-        self.0.shared.recorder.trace(self.0.shared.memory.hbm_base())
+        self.0.shared.events.trace(self.0.shared.memory.hbm_base())
     }
 
     /// Counts since the device was opened.

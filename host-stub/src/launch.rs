@@ -21,11 +21,11 @@ use crate::product::Side;
 use hcomm_sim::alloc::Kind;
 use hcomm_sim::baton::{Baton, NoTurn};
 use hcomm_sim::cpu::KernelEntry;
+use hcomm_sim::event::{HostThread, What};
 use hcomm_sim::fault::KernelFault;
 use hcomm_sim::inbox::Command;
 use hcomm_sim::reduce::Reduce;
 use hcomm_sim::stream::{Waited, Waiting};
-use hcomm_sim::trace::{What, Who};
 use hcomm_sim::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamShared};
 
 /// How often a wait looks whether the device still works.
@@ -225,8 +225,8 @@ impl Stream {
             number: 0,
             stats: Arc::clone(&stats),
         };
-        let (stream_id, name) = (self.id(), || Arc::clone(&kernel.name));
-        inner.shared.recorder.record(Who::Host, || What::LaunchQueued { stream_id, kernel: name() });
+        let (host, stream_id) = (HostThread::current(), self.id());
+        inner.shared.events.send(|| What::LaunchQueued { host, stream_id, kernel: Arc::clone(&kernel.name) });
         self.submit(Op::KernelLaunch(launch))?;
         Ok(stats)
     }
@@ -303,6 +303,10 @@ impl Stream {
     /// Adds an operation to the stream.
     pub(crate) fn submit(&self, op: Op) -> Result<(), Error> {
         self.device.0.check_alive()?;
+        let events = &self.device.0.shared.events;
+        let _call = events.host_call();
+        let (host, stream_id, operation) = (HostThread::current(), self.id(), op.name());
+        events.send(|| What::Submitted { host, stream_id, operation });
         self.shared.submit();
         self.device.0.shared.inbox.send(Command::Submit(self.id(), op));
         if let Some(baton) = &self.device.0.shared.baton {
@@ -333,8 +337,19 @@ impl Stream {
     /// [`Error::Timeout`] too; the work goes on then.
     pub fn synchronize_for(&self, timeout: Duration) -> Result<(), Error> {
         self.device.0.check_owner()?;
+        let result = self.wait_for(timeout);
+        if !matches!(result, Err(Error::Timeout { .. } | Error::SchedulerGone | Error::Deadlock { .. })) {
+            let (host, stream_id) = (HostThread::current(), self.id());
+            self.device.0.shared.events.send(|| What::Synchronized { host, stream_id });
+        }
+        result
+    }
+
+    fn wait_for(&self, timeout: Duration) -> Result<(), Error> {
         let waiting = self.shared.begin_wait(timeout != Duration::MAX);
         if waiting.needs_look() {
+            let (host, stream_id, operation) = (HostThread::current(), self.id(), Op::Synchronize.name());
+            self.device.0.shared.events.send(|| What::Submitted { host, stream_id, operation });
             self.device.0.shared.inbox.send(Command::Submit(self.id(), Op::Synchronize));
         }
         if let Some(baton) = &self.device.0.shared.baton {

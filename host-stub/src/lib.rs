@@ -75,7 +75,7 @@ pub use error::Error;
 pub use hcomm_sim as sim;
 pub use hcomm_sim::LaunchStats;
 pub use hcomm_sim::error::DeviceError;
+pub use hcomm_sim::event::Trace;
 pub use hcomm_sim::fault::{Fault, FaultPlan, FaultRule, FaultSpecError, KernelFault};
-pub use hcomm_sim::trace::Trace;
 pub use launch::{Kernel, Stream};
 pub use thread::{QueueStatistics, ThreadConfig, ThreadInfo};

@@ -20,6 +20,7 @@ use crate::product::Acquire;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::alloc::Kind;
 use hcomm_sim::error::QueueName;
+use hcomm_sim::event::{AcquiredThread, Caller, HostThread, What};
 use hcomm_sim::inbox::Command;
 use hcomm_sim::notify::{MAX_NOTIFY_IDS, Owner};
 use hcomm_sim::queue::{QueueConfig, Registers, regs_phys};
@@ -156,6 +157,7 @@ pub(crate) fn acquire(
     inner: &Inner,
     config: &ThreadConfig,
     streams: impl FnOnce(u32) -> Vec<u32>,
+    caller: Caller,
 ) -> Result<Vec<ThreadHandle>, Error> {
     let engine = inner.options.product.engine_for(Acquire::Threads, config.engine)?;
     let config = &ThreadConfig { engine, ..*config };
@@ -163,17 +165,22 @@ pub(crate) fn acquire(
     config.check()?;
     let depth = config.depth.unwrap_or(inner.options.queue_depth);
     check_depth(depth)?;
-    acquire_on(inner, engine, &streams(config.count), depth, config.notify_count)
+    acquire_on(inner, engine, &streams(config.count), depth, config.notify_count, caller)
 }
 
 /// Acquires a thread of the host, whose tasks are operations of stream `stream_id`.
-pub(crate) fn acquire_with_stream(inner: &Inner, stream_id: u32, notify_count: u32) -> Result<ThreadHandle, Error> {
+pub(crate) fn acquire_with_stream(
+    inner: &Inner,
+    stream_id: u32,
+    notify_count: u32,
+    caller: Caller,
+) -> Result<ThreadHandle, Error> {
     let engine = inner.options.product.engine_for(Acquire::WithStream, Engine::CPU_TS)?;
     inner.check_alive()?;
     if notify_count > MAX_NOTIFIES {
         return Err(Error::BadNotifyCount(notify_count));
     }
-    Ok(acquire_on(inner, engine, &[stream_id], 0, notify_count)?[0])
+    Ok(acquire_on(inner, engine, &[stream_id], 0, notify_count, caller)?[0])
 }
 
 /// Acquires a thread for each of `streams`: all of them, or none.
@@ -183,7 +190,9 @@ fn acquire_on(
     streams: &[u32],
     depth: u32,
     notify_count: u32,
+    caller: Caller,
 ) -> Result<Vec<ThreadHandle>, Error> {
+    let _call = inner.shared.events.host_call();
     let mut table = table(inner);
     let wanted = streams.len();
     let slots: Vec<u32> = table.free_slots().take(wanted).collect();
@@ -209,7 +218,16 @@ fn acquire_on(
             }
         }
     }
-    acquired.into_iter().map(|thread| publish(inner, &mut table, thread)).collect()
+    let slots: Vec<u32> = acquired.iter().map(|thread| thread.slot).collect();
+    let handles: Result<Vec<_>, _> = acquired.into_iter().map(|thread| publish(inner, &mut table, thread)).collect();
+    let handles = handles?;
+    inner.shared.events.send(|| {
+        let threads = handles.iter().zip(slots).zip(streams);
+        let threads =
+            threads.map(|((handle, sq_id), &stream_id)| AcquiredThread { handle: handle.0, stream_id, sq_id });
+        What::ThreadsAcquired { host: HostThread::current(), threads: threads.collect(), caller }
+    });
+    Ok(handles)
 }
 
 /// Ring, if the engine has one, and notify table, if there are notifies.
@@ -293,6 +311,7 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
 
 /// Gives threads back: nothing of them runs after this.
 pub(crate) fn release(inner: &Inner, handles: &[ThreadHandle]) {
+    let _call = inner.shared.events.host_call();
     let mut table = table(inner);
     let (shared, memory) = (&inner.shared, &*inner.shared.memory);
     let mut released = Vec::new();
@@ -312,6 +331,10 @@ pub(crate) fn release(inner: &Inner, handles: &[ThreadHandle]) {
         log::error!("the scheduler has not given {} queues back within {REMOVE_TIMEOUT:?}", released.len());
         return;
     }
+    inner.shared.events.send(|| {
+        let threads = handles.iter().map(|handle| handle.0).collect();
+        What::ThreadsReleased { host: HostThread::current(), threads }
+    });
     let notify_ids = released.iter().flat_map(|thread| thread.notify_ids.iter().copied()).collect();
     shared.inbox.send(Command::RemoveNotifies(notify_ids));
     for thread in &released {

@@ -25,7 +25,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::User => "a user buffer",
             Self::Ring => "the ring of a queue",

@@ -9,14 +9,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::event::chooser::{Actor, Chooser};
+
 /// What a turn takes, so that a kernel that only looks at the clock sees it go on.
 const TURN_NS: u64 = 100;
 /// Turns without any progress after which time makes a leap: somebody polls for what only time can bring.
 const IDLE_TURNS: u32 = 10_000;
 /// First and longest leap of that kind.
 const LEAP_NS: (u64, u64) = (1_000_000, 1_000_000_000);
-/// One turn in so many draws anew how fast each seat is.
-const REDRAW: u64 = 64;
 /// `alone_until` of a holder that others wait beside.
 const NOT_ALONE: u64 = 0;
 /// A deadline that is never reached.
@@ -50,8 +50,6 @@ enum Status {
 
 struct Seat {
     status: Status,
-    /// Chance to be picked, relative to the others.
-    weight: u64,
     /// Never comes back.
     expelled: bool,
     /// Waits for the scheduler to achieve something, whatever that is.
@@ -63,12 +61,12 @@ struct Seat {
 
 impl Seat {
     fn new(status: Status) -> Self {
-        Self { status, weight: 1, expelled: false, wants_step: false, stuck: false, called: Arc::default() }
+        Self { status, expelled: false, wants_step: false, stuck: false, called: Arc::default() }
     }
 }
 
 struct State {
-    random: SplitMix,
+    chooser: Box<dyn Chooser>,
     seats: Vec<Seat>,
     holder: Option<usize>,
     /// Turns that were given, for the watchdog.
@@ -110,11 +108,10 @@ pub struct Baton {
 
 impl Baton {
     /// A baton for the scheduler and `cores` cores. A core that keeps it for as long as `watchdog` of real time loses it.
-    pub fn new(seed: u64, cores: usize, watchdog: Duration) -> Self {
+    pub fn new(chooser: Box<dyn Chooser>, cores: usize, watchdog: Duration) -> Self {
         let mut seats = vec![Seat::new(Status::Ready)];
         seats.resize_with(1 + cores, || Seat::new(Status::Absent));
-        let random = SplitMix(seed);
-        let state = State { random, seats, holder: None, turns: 0, hosts: 0, leap_ns: LEAP_NS.0, closed: false };
+        let state = State { chooser, seats, holder: None, turns: 0, hosts: 0, leap_ns: LEAP_NS.0, closed: false };
         Self {
             state: Mutex::new(state),
             now_ns: AtomicU64::new(0),
@@ -361,26 +358,22 @@ impl Baton {
         state.seats[seat].called.notify_all();
     }
 
-    /// The seed's choice. Seats differ in speed, and the speeds change: a slow device, a slow core, and each other case.
+    /// Seat of the one that goes on.
     fn draw(&self, state: &mut State, now: u64) -> usize {
-        let candidates: Vec<usize> = (0..state.seats.len()).filter(|seat| state.can_go_on(*seat, now)).collect();
-        if let [only] = candidates[..] {
+        let seats: Vec<usize> = (0..state.seats.len()).filter(|seat| state.can_go_on(*seat, now)).collect();
+        if let [only] = seats[..] {
             return only;
         }
-        if state.random.below(REDRAW) == 0 {
-            for seat in &mut state.seats {
-                seat.weight = 1 << (2 * state.random.below(4));
-            }
+        let actors: Vec<Actor> = seats.iter().map(|seat| self.actor(*seat)).collect();
+        seats[state.chooser.choose(&actors)]
+    }
+
+    fn actor(&self, seat: usize) -> Actor {
+        match seat {
+            STARS => Actor::Stars,
+            seat if seat <= self.cores => Actor::Core(seat - 1),
+            seat => Actor::Host(seat - self.cores - 1),
         }
-        let total = candidates.iter().map(|seat| state.seats[*seat].weight).sum();
-        let mut drawn = state.random.below(total);
-        let chosen = candidates.into_iter().find(|seat| {
-            let weight = state.seats[*seat].weight;
-            let hit = drawn < weight;
-            drawn = drawn.saturating_sub(weight);
-            hit
-        });
-        chosen.expect("the draw is below the sum of the weights")
     }
 
     fn wait_for_turn(&self, mut state: MutexGuard<'_, State>, seat: usize) -> Result<(), NoTurn> {
@@ -468,30 +461,17 @@ impl Drop for HostTurn<'_> {
     }
 }
 
-/// A small generator whose whole state is one number (SplitMix64, public domain).
-#[derive(Clone, Copy, Debug)]
-pub struct SplitMix(pub u64);
-
-impl SplitMix {
-    /// A number below `limit`, which is not 0.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Seed;
 
     const WATCHDOG: Duration = Duration::from_millis(50);
 
     /// What one run of a scheduler and two cores, each with `turns` turns, looks like: who had the baton, in order.
     fn order(seed: u64, turns: usize) -> Vec<usize> {
-        let (baton, order) = (Baton::new(seed, 2, Duration::from_secs(60)), Mutex::new(Vec::new()));
+        let (baton, order) =
+            (Baton::new(Box::new(Seed::new(seed)), 2, Duration::from_secs(60)), Mutex::new(Vec::new()));
         let note = |who| order.lock().unwrap().push(who);
         std::thread::scope(|scope| {
             for core in 0..2 {
@@ -538,7 +518,7 @@ mod tests {
 
     #[test]
     fn nobody_runs_without_a_host() {
-        let baton = Baton::new(1, 2, WATCHDOG);
+        let baton = Baton::new(Box::new(Seed::new(1)), 2, WATCHDOG);
         std::thread::scope(|scope| {
             let scheduler = scope.spawn(|| baton.begin_scheduler());
             std::thread::sleep(WATCHDOG * 3);
@@ -550,7 +530,7 @@ mod tests {
 
     #[test]
     fn host_that_waits_for_nothing_hears_of_it() {
-        let baton = Baton::new(1, 2, WATCHDOG);
+        let baton = Baton::new(Box::new(Seed::new(1)), 2, WATCHDOG);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 baton.begin_scheduler().unwrap();
@@ -567,7 +547,7 @@ mod tests {
 
     #[test]
     fn time_goes_to_the_earliest_deadline() {
-        let baton = Baton::new(1, 2, WATCHDOG);
+        let baton = Baton::new(Box::new(Seed::new(1)), 2, WATCHDOG);
         let host = baton.enter();
         std::thread::scope(|scope| {
             scope.spawn(|| {

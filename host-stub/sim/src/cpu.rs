@@ -29,6 +29,15 @@ pub struct Returned {
     pub rung: Option<Vec<(u32, u64)>>,
 }
 
+/// A call of a kernel that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedCall {
+    /// Code that the call gave.
+    pub code: i32,
+    /// Function and reason.
+    pub text: String,
+}
+
 /// Why a kernel did not return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CpuFault {
@@ -62,6 +71,15 @@ pub trait Cpu: Send {
     fn whereabouts(&mut self, core: usize) -> Option<String> {
         let _ = core;
         None
+    }
+
+    /// Calls of the kernel on `core` that were refused since this was asked last. A CPU that sends [`What::CallRefused`]
+    /// itself has none.
+    ///
+    /// [`What::CallRefused`]: crate::event::What::CallRefused
+    fn take_refused(&mut self, core: usize) -> Vec<RefusedCall> {
+        let _ = core;
+        Vec::new()
     }
 
     /// Gives up the kernel on `core`: the core is not used again before a [`restart`](Self::restart).

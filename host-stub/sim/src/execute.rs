@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::decode::{self, Action, Effect, Task, Until};
 use super::engine::{INLINE_LEN, Job, Transfer};
 use super::error::{DeviceError, TaskError};
+use super::event::{NotifyUser, Range, TaskPlace, What};
 use super::fault::Fault;
 use super::memory::{Memory, OutsideHbm};
 use super::notify::RecordedBy;
@@ -13,7 +14,6 @@ use super::order::Before;
 use super::queue::{HwQueue, QueueConfig, QueueWait, Registers};
 use super::reduce::Reduce;
 use super::scheduler::Scheduler;
-use super::trace::{TaskPlace, TaskRange, What, Who};
 
 /// When a wait of `timeout_s` seconds that begins at `now` is over; 0 s: never.
 pub(super) fn deadline(now: Duration, timeout_s: u32) -> Option<Duration> {
@@ -39,7 +39,7 @@ impl<M: Memory> Scheduler<M> {
 
     fn carry_out(&mut self, sq_id: u32, sqe: &[u8; 64]) -> Result<(), TaskError> {
         let task = decode::decode(self.shared.soc, sqe)?;
-        self.record_start(sq_id, task.action);
+        self.tell_start(sq_id, task.action);
         match task.action {
             Action::Sdma { .. } => self.transfer(sq_id, &task),
             Action::PlaceHolder => {
@@ -65,7 +65,9 @@ impl<M: Memory> Scheduler<M> {
                 queue.before.note(queue.life, queue.done_total + 1);
                 let before = queue.before.clone();
                 let by = RecordedBy::Task { queue: queue.life, task: queue.done_total + 1, rung_at: queue.rung_at() };
+                let user = NotifyUser::Task(place(queue));
                 self.record(id, effect, by, &before)?;
+                self.shared.events.tell(|| What::NotifySet { id, by: user });
                 self.task_done(sq_id);
                 Ok(())
             }
@@ -162,7 +164,8 @@ impl<M: Memory> Scheduler<M> {
 
     /// Records a notify and lets the queues that wait for it look again.
     pub(super) fn record(&mut self, id: u32, effect: Effect, by: RecordedBy, before: &Before) -> Result<(), TaskError> {
-        for sq_id in self.notifies.record(id, effect, by, before)? {
+        let waiting = self.notifies.record(id, effect, by, before)?;
+        for sq_id in waiting {
             if let Some(wait) = self.queue_mut(sq_id).and_then(|queue| queue.wait.as_mut()) {
                 wait.parked = false;
                 self.activate(sq_id);
@@ -177,6 +180,8 @@ impl<M: Memory> Scheduler<M> {
         let Some(queue) = self.queues.get_mut(sq_id as usize).and_then(Option::as_mut) else { return Ok(()) };
         if let Some(before) = taken {
             queue.before.join(before);
+            let by = NotifyUser::Task(place(queue));
+            self.shared.events.tell(|| What::NotifyTaken { id, by });
             self.task_done(sq_id);
             return Ok(());
         }
@@ -215,8 +220,8 @@ impl<M: Memory> Scheduler<M> {
         let Some(queue) = self.queue_mut(sq_id) else { return };
         let task = place(queue);
         let head = queue.advance();
-        self.shared.recorder.record(Who::Sdma, || What::TaskEnded { task });
-        self.shared.recorder.record(Who::Stars, || What::HeadPublished { sq_id, head });
+        self.shared.events.tell(|| What::TaskEnded { task });
+        self.shared.events.tell(|| What::HeadPublished { sq_id, head });
         Registers::of(&*self.shared.memory, sq_id).set_head(head);
         self.shared.counters.tasks.fetch_add(1, Ordering::Relaxed);
         if let Some(entry) = self.shared.queues.get(sq_id) {
@@ -224,27 +229,32 @@ impl<M: Memory> Scheduler<M> {
         }
     }
 
-    fn record_start(&self, sq_id: u32, action: Action) {
-        let recorder = &self.shared.recorder;
+    fn tell_start(&self, sq_id: u32, action: Action) {
+        let events = &self.shared.events;
         let Some(queue) = self.queues.get(sq_id as usize).and_then(Option::as_ref) else { return };
-        // A wait that looks again has started before.
-        if !recorder.is_on() || queue.wait.is_some() {
+        // A wait that looks again has begun before.
+        if !events.is_on() || queue.wait.is_some() {
             return;
         }
-        let range = match action {
-            Action::Sdma { src, dst, len, .. } => TaskRange { dst, src, len },
-            Action::WriteValue { addr, .. } => TaskRange { dst: addr, src: 0, len: 4 },
+        let none = Range::default();
+        let (reads, writes) = match action {
+            Action::Sdma { src, dst, len, opcode } => {
+                let (src, dst) = (Range { addr: src, len: len.into() }, Range { addr: dst, len: len.into() });
+                ([src, if opcode == 0 { none } else { dst }], dst)
+            }
+            Action::WriteValue { addr, .. } => ([none; 2], Range { addr, len: 4 }),
             Action::PlaceHolder
             | Action::Record { .. }
             | Action::RemoteRecord { .. }
             | Action::Wait { .. }
-            | Action::UbDoorbell { .. } => TaskRange { dst: 0, src: 0, len: 0 },
+            | Action::UbDoorbell { .. } => ([none; 2], none),
         };
-        recorder.record(Who::Sdma, || What::TaskStarted {
+        events.tell(|| What::TaskBegan {
             task: place(queue),
             kind: action.name(),
-            range,
-            origin: recorder.origin(sq_id, queue.head),
+            by: events.owner(sq_id, queue.head),
+            reads,
+            writes,
         });
     }
 

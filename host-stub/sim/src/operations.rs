@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::cpu::{CpuFault, Returned};
+use super::cpu::{CpuFault, RefusedCall, Returned};
 use super::decode::{Effect, Until};
 use super::error::{DeviceError, HostTransferError, TaskError};
+use super::event::{NotifyUser, Origin, Range, What};
 use super::execute::deadline;
 use super::memory::Memory;
 use super::notify::RecordedBy;
@@ -18,7 +19,6 @@ use super::order::{Before, QueueLife};
 use super::queue::{HwQueue, Registers};
 use super::scheduler::Scheduler;
 use super::stream::{HostTransfer, KernelLaunch, Op, StreamId, StreamShared};
-use super::trace::{Origin, What, Who};
 
 /// A launch that has been started.
 pub(super) struct Running {
@@ -238,7 +238,7 @@ impl<M: Memory> Scheduler<M> {
                 None
             }
             Op::NotifyRecord { .. } | Op::NotifyWait { .. } | Op::HostTransfer(_) if stream.failed => None,
-            Op::HostTransfer(transfer) => match self.host_transfer(transfer) {
+            Op::HostTransfer(transfer) => match self.host_transfer(id, transfer) {
                 Ok(()) => None,
                 Err(error) => {
                     // It ends with everything else that is on the device.
@@ -250,12 +250,17 @@ impl<M: Memory> Scheduler<M> {
             Op::NotifyRecord { id: notify_id } => {
                 let before = stream.before.clone();
                 let by = RecordedBy::Stream { id, launches_ended: stream.launches_ended };
-                self.record(notify_id, Effect::Set, by, &before).err().map(|error| stream_error(id, error))
+                let result = self.record(notify_id, Effect::Set, by, &before);
+                if result.is_ok() {
+                    self.shared.events.tell(|| What::NotifySet { id: notify_id, by: NotifyUser::Stream(id) });
+                }
+                result.err().map(|error| stream_error(id, error))
             }
             Op::NotifyWait { id: notify_id, timeout_s } => match self.notifies.take(notify_id, Until::Set) {
                 Ok(Some(before)) => {
                     stream.before.join(before);
                     stream.wait = None;
+                    self.shared.events.tell(|| What::NotifyTaken { id: notify_id, by: NotifyUser::Stream(id) });
                     None
                 }
                 Ok(None) => {
@@ -277,13 +282,14 @@ impl<M: Memory> Scheduler<M> {
         if matches!(op, Op::Synchronize) {
             stream.failed = false;
         }
+        self.shared.events.tell(|| What::OperationEnded { stream_id: id });
         stream.shared.end(&op, error);
         self.forget(id);
         true
     }
 
     /// Carries out a copy or reduce of the host.
-    fn host_transfer(&self, transfer: HostTransfer) -> Result<(), HostTransferError> {
+    fn host_transfer(&self, stream_id: StreamId, transfer: HostTransfer) -> Result<(), HostTransferError> {
         let HostTransfer { dst, src, len, reduce } = transfer;
         let alloc = self.shared.lock_alloc();
         alloc.check_user(src, len).and_then(|()| alloc.check_user(dst, len))?;
@@ -295,6 +301,11 @@ impl<M: Memory> Scheduler<M> {
             self.shared.counters.overlaps.fetch_add(1, Ordering::Relaxed);
             log::warn!("{transfer}: {}", HostTransferError::Overlap);
         }
+        self.shared.events.tell(|| {
+            let (src, dst) = (Range { addr: src, len }, Range { addr: dst, len });
+            let reads = [src, if reduce.is_some() { dst } else { Range::default() }];
+            What::StreamTransfer { stream_id, reads, writes: dst }
+        });
         let memory = &self.shared.memory;
         match reduce {
             None => memory.copy(dst, src, len),
@@ -314,7 +325,12 @@ impl<M: Memory> Scheduler<M> {
 
     fn step_launch(&mut self, id: StreamId, mut running: Running, now: Duration) -> bool {
         if running.returned.is_none() {
-            match self.cpu.poll(running.core) {
+            let polled = self.cpu.poll(running.core);
+            for RefusedCall { code, text } in self.cpu.take_refused(running.core) {
+                let origin = Some(Origin { launch: running.launch.number, core: running.core });
+                self.shared.events.tell(|| What::CallRefused { origin, code, text: text.into() });
+            }
+            match polled {
                 Ok(None) if now < running.deadline => {}
                 Ok(None) => {
                     let place = self.cpu.whereabouts(running.core);
@@ -328,9 +344,10 @@ impl<M: Memory> Scheduler<M> {
                     });
                 }
                 Ok(Some(returned)) => {
-                    let (launch, code) = (running.launch.number, returned.code);
+                    let origin = Origin { launch: running.launch.number, core: running.core };
+                    let code = returned.code;
                     running.returned = Some(returned);
-                    self.shared.recorder.record(Who::Core(running.core), || What::KernelReturned { launch, code });
+                    self.shared.events.tell(|| What::LaunchReturned { origin, code });
                     return self.kernel_returned(id, running);
                 }
                 Err(fault) => {
@@ -390,7 +407,7 @@ impl<M: Memory> Scheduler<M> {
         };
         self.launches += 1;
         launch.number = self.launches;
-        self.shared.recorder.record(Who::Stars, || What::LaunchStarted {
+        self.shared.events.tell(|| What::LaunchStarted {
             origin: Origin { launch: launch.number, core },
             stream_id: id,
             kernel: Arc::clone(&launch.name),
@@ -474,7 +491,7 @@ impl<M: Memory> Scheduler<M> {
     fn complete(&mut self, id: StreamId, running: Running, returned: &Returned) {
         let Running { launch, since, rung, queued, error: dropped, .. } = running;
         launch.stats.set(self.rung - rung, self.observed - since, returned.instructions);
-        self.shared.recorder.record(Who::Stars, || What::LaunchEnded { launch: launch.number });
+        self.shared.events.tell(|| What::LaunchEnded { launch: launch.number });
         self.free_args(&launch);
         let kernel = || launch.name.to_string();
         // A kernel that returns a code has ended in order: its launch failed, the device has not.
@@ -488,6 +505,7 @@ impl<M: Memory> Scheduler<M> {
             let queued = queued.unwrap_or_default();
             stream.launches_ended += 1;
             stream.ended.push(Ended { kernel: Arc::clone(&launch.name), since, queued, drained: launch.drain });
+            self.shared.events.tell(|| What::OperationEnded { stream_id: id });
             stream.shared.complete(error);
         }
         self.forget(id);
@@ -549,7 +567,7 @@ impl<M: Memory> Scheduler<M> {
 
     fn free_args(&self, launch: &KernelLaunch) {
         if launch.args != 0 {
-            self.shared.lock_alloc().free(launch.args).expect("a launch owns its parameters until it ends");
+            self.shared.free_own(launch.args, None);
         }
     }
 

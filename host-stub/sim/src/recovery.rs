@@ -7,6 +7,7 @@ use hcomm_aicpu::spec::queue::QueueStatus;
 
 use super::cpu::CpuFault;
 use super::error::DeviceError;
+use super::event::What;
 use super::hold::Hold;
 use super::memory::Memory;
 use super::operations::{DroppedTasks, HostStream};
@@ -53,6 +54,9 @@ impl<M: Memory> Scheduler<M> {
         if dropped == 0 {
             return;
         }
+        let first = queue.rung;
+        self.shared.events.tell(|| What::TasksDropped { sq_id, first, count: dropped, reason });
+        let Some(queue) = self.queue_mut(sq_id) else { return };
         // They count as over: nobody waits for them.
         queue.count_done(u64::from(dropped));
         queue.wait = None;
@@ -100,7 +104,7 @@ impl<M: Memory> Scheduler<M> {
         })?;
         self.core_busy.fill(false);
         for args in self.orphans.drain(..) {
-            self.shared.lock_alloc().free(args).expect("a launch owns its parameters until it ends");
+            self.shared.free_own(args, None);
         }
         for index in 0..self.queues.len() {
             self.start_queue_anew(index as u32);
@@ -128,6 +132,8 @@ impl<M: Memory> Scheduler<M> {
             // Nobody rings now. The next doorbell must be told.
             entry.noticed.store(false, Ordering::Relaxed);
         }
+        self.shared.events.forget_owners(sq_id);
+        self.shared.events.tell(|| What::QueueReset { sq_id });
         registers.reset_epoch();
     }
 

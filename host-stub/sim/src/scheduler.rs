@@ -16,6 +16,7 @@ use super::cpu::Cpu;
 use super::deadlock::{Deadlock, Halt};
 use super::engine::EnginePool;
 use super::error::{DeviceError, DoorbellError, QueueName};
+use super::event::What;
 use super::fault::{FaultCounter, FaultPlan};
 use super::hold::Hold;
 use super::hosts::{self, HostThreads};
@@ -28,7 +29,6 @@ use super::queue::{HwQueue, QueueConfig, Registers};
 use super::recovery::Recovery;
 use super::shared::Shared;
 use super::stream::{Op, StreamId};
-use super::trace::{What, Who};
 
 /// Tasks of one queue that run before the next queue has its turn.
 const TASKS_PER_TURN: u32 = 64;
@@ -290,7 +290,7 @@ impl<M: Memory> Scheduler<M> {
     }
 
     fn add_queue(&mut self, config: QueueConfig) {
-        self.shared.recorder.forget_rings(config.sq_id);
+        self.shared.events.forget_owners(config.sq_id);
         let index = config.sq_id as usize;
         if self.queues.len() <= index {
             self.queues.resize_with(index + 1, || None);
@@ -424,7 +424,7 @@ impl<M: Memory> Scheduler<M> {
         let origin = if self.cpu.is_polled() { Some(self.only_running()) } else { None };
         let is_sure = !matches!(origin, Some(None));
         let Some(queue) = self.queue_mut(sq_id) else { return Ok(0) };
-        let rung_before = queue.rung_total;
+        let (rung_before, from, depth) = (queue.rung_total, queue.rung, queue.config.depth);
         let new = queue.observe(doorbell)?;
         if new != 0 {
             let rung = queue.rung_total - rung_before;
@@ -445,7 +445,8 @@ impl<M: Memory> Scheduler<M> {
                 }
             }
             if let Some(origin) = origin {
-                self.shared.record_doorbell(sq_id, doorbell.tail(), origin);
+                self.shared.events.rung(sq_id, from, rung as u32, depth, origin);
+                self.shared.events.tell(|| What::Doorbell { by: origin, sq_id, tail: doorbell.tail() });
             }
         }
         Ok(new)
@@ -487,7 +488,7 @@ impl<M: Memory> Scheduler<M> {
     pub(super) fn fail(&mut self, error: DeviceError) {
         // Before any thread that waits is released.
         self.end_halt();
-        self.shared.recorder.record(Who::Stars, || What::Error(error.clone()));
+        self.shared.events.tell(|| What::Error(error.clone()));
         let first = self.shared.failed.set(error);
         for queue in self.queues.iter().flatten() {
             Registers::of(&*self.shared.memory, queue.config.sq_id).set_state(QueueStatus::REFUSING);

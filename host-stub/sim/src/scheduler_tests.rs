@@ -13,6 +13,7 @@ use hcomm_aicpu::spec::soc::Soc;
 use super::alloc::{Allocator, Kind, PAGE};
 use super::cpu::{Cpu, CpuFault, KernelEntry, KernelFn, Returned};
 use super::error::{DeviceError, DoorbellError};
+use super::event::{Feed, Origin};
 use super::inbox::{Command, Inbox};
 use super::memory::{Memory, OutsideHbm};
 use super::notify::Owner;
@@ -21,7 +22,6 @@ use super::reduce::{BLOCK_LEN, Block, Reduce};
 use super::scheduler::{Progress, Scheduler};
 use super::shared::{DeviceCounters, FirstError, Shared};
 use super::stream::{KernelLaunch, LaunchStats, Op, StreamShared, Waited, Waiting};
-use super::trace::{Origin, Recorder};
 
 const BASE: u64 = 0x12c0_0000_0000;
 const HBM: u64 = 1 << 18;
@@ -172,7 +172,7 @@ impl Rig {
             counters: DeviceCounters::default(),
             strict: true,
             failed: FirstError::default(),
-            recorder: Recorder::off(),
+            events: Feed::off(),
             baton: None,
         });
         let (end, late) = (End::default(), LateDoorbell::default());

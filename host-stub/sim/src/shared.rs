@@ -8,13 +8,13 @@ use std::time::Duration;
 use hcomm_aicpu::spec::queue::QueueStatus;
 use hcomm_aicpu::spec::soc::Soc;
 
-use super::alloc::Allocator;
+use super::alloc::{AllocError, Allocator, Kind};
 use super::baton::Baton;
 use super::error::{DeviceError, DoorbellError};
+use super::event::{Feed, HostThread, Origin, Range, What};
 use super::inbox::{Command, Inbox};
 use super::memory::Memory;
 use super::queue::{QueueTable, Registers, check_doorbell, distance};
-use super::trace::{Origin, Recorder, What, Who};
 
 /// Counters of a device.
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ pub struct Shared<M> {
     /// The first error.
     pub failed: FirstError,
     /// Events.
-    pub recorder: Recorder,
+    pub events: Feed,
     /// Deterministic mode.
     pub baton: Option<Arc<Baton>>,
 }
@@ -92,6 +92,28 @@ impl<M: Memory> Shared<M> {
     /// The allocator.
     pub fn lock_alloc(&self) -> MutexGuard<'_, Allocator> {
         self.alloc.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Allocates `len` bytes of HBM, for a thread of the host.
+    ///
+    /// # Errors
+    /// [`AllocError`].
+    pub fn allocate(&self, len: u64, kind: Kind) -> Result<u64, AllocError> {
+        let mut alloc = self.lock_alloc();
+        let addr = alloc.allocate(len, kind)?;
+        // Under the lock: the free of whoever had these bytes before is an earlier event.
+        self.events.send(|| What::Alloc { host: HostThread::current(), range: Range { addr, len }, kind });
+        Ok(addr)
+    }
+
+    /// Frees what the device has allocated for itself. `host`: the thread of the host that asked for it.
+    ///
+    /// # Panics
+    /// If it is not the address of a live allocation.
+    pub fn free_own(&self, addr: u64, host: Option<HostThread>) {
+        let mut alloc = self.lock_alloc();
+        let len = alloc.free(addr).expect("the device frees only what it has allocated");
+        self.events.send(|| What::Free { host, range: Range { addr, len } });
     }
 
     /// Waits for an answer of the scheduler: at most `limit`, but in deterministic mode as long as anything goes on.
@@ -105,17 +127,8 @@ impl<M: Memory> Shared<M> {
         }
     }
 
-    /// Records that `origin` rings queue `sq_id` up to `tail`.
-    pub fn record_doorbell(&self, sq_id: u32, tail: u32, origin: Option<Origin>) {
-        if self.recorder.is_on() {
-            self.recorder.rung(sq_id, tail, origin);
-            let who = origin.map_or(Who::Stars, |origin| Who::Core(origin.core));
-            self.recorder.record(who, || What::Doorbell { sq_id, tail });
-        }
-    }
-
     fn refuse(&self, sq_id: u32, tail: u32, origin: Origin, error: DoorbellError) -> DoorbellError {
-        self.recorder.record(Who::Core(origin.core), || What::DoorbellRefused { sq_id, tail, error });
+        self.events.send(|| What::DoorbellRefused { by: origin, sq_id, tail, error });
         error
     }
 
@@ -142,10 +155,12 @@ impl<M: Memory> Shared<M> {
             }
         }
         // Only the holder of the queue's lock, in the device crate, rings: nobody comes between these.
-        let new = u64::from(distance(registers.doorbell().tail(), tail, depth));
-        let total = entry.map_or(0, |entry| entry.rung.fetch_add(new, Ordering::Relaxed) + new);
+        let from = registers.doorbell().tail();
+        let new = distance(from, tail, depth);
+        let total = entry.map_or(0, |entry| entry.rung.fetch_add(new.into(), Ordering::Relaxed) + u64::from(new));
         // Before the doorbell: its tasks may start at once.
-        self.record_doorbell(sq_id, tail, Some(origin));
+        self.events.rung(sq_id, from, new, depth, Some(origin));
+        self.events.send(|| What::Doorbell { by: Some(origin), sq_id, tail });
         registers.ring(tail);
         // Pairs with the fence of `Scheduler::retire`: either we see `noticed` unset, or the scheduler sees the new doorbell.
         fence(Ordering::SeqCst);

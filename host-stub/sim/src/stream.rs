@@ -40,6 +40,19 @@ pub enum Op {
     HostTransfer(HostTransfer),
 }
 
+impl Op {
+    /// Its kind.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::KernelLaunch(_) => "launch",
+            Self::NotifyRecord { .. } => "notify record",
+            Self::NotifyWait { .. } => "notify wait",
+            Self::Synchronize => "synchronize",
+            Self::HostTransfer(_) => "transfer",
+        }
+    }
+}
+
 /// A copy or reduce that the host has queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostTransfer {

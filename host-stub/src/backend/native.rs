@@ -24,11 +24,11 @@ use hcomm_mapping::SharedMemory;
 use hcomm_sim::KernelLaunch;
 use hcomm_sim::baton::{Baton, Gone};
 use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, Returned};
+use hcomm_sim::event::{Origin, What};
 use hcomm_sim::hosts::spawn_own;
 use hcomm_sim::inbox::Command;
 use hcomm_sim::queue::Registers;
 use hcomm_sim::shared::Shared;
-use hcomm_sim::trace::Origin;
 
 /// Cores that take launches.
 pub const CORES: usize = 2;
@@ -295,12 +295,17 @@ extern "C" fn hcomm_port_now_us() -> u64 {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn hcomm_port_refused(who: *const u8, who_len: usize, _code: i32, error: *const c_void) {
+unsafe extern "C" fn hcomm_port_refused(who: *const u8, who_len: usize, code: i32, error: *const c_void) {
     // SAFETY: the device crate hands over a name of this program.
     let who = unsafe { std::slice::from_raw_parts(who, who_len) };
     // SAFETY: and a live error.
     let error = unsafe { &*error.cast::<hcomm_aicpu::Error>() };
-    log::warn!(target: TARGET, "{}: {error}", String::from_utf8_lossy(who));
+    let text = format!("{}: {error}", String::from_utf8_lossy(who));
+    log::warn!(target: TARGET, "{text}");
+    with_current((), |current| {
+        let origin = Some(current.origin);
+        current.shared.events.send(|| What::CallRefused { origin, code, text: text.as_str().into() });
+    });
 }
 
 #[unsafe(no_mangle)]

@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::loader::Image;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::KernelLaunch;
-use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, Returned};
+use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, RefusedCall, Returned};
 use hcomm_sim::memory::Memory;
 
 /// How long the image may take from the start of the process until it takes launches.
@@ -184,6 +184,10 @@ impl Cpu for QemuCpu {
     fn whereabouts(&mut self, _core: usize) -> Option<String> {
         let (pc, fp) = self.process.pc_and_fp()?;
         Some(report::running_text(&self.memory, pc, fp, &Symbols::new(&self.image.elf)))
+    }
+
+    fn take_refused(&mut self, _core: usize) -> Vec<RefusedCall> {
+        self.refusals.take()
     }
 
     fn abandon(&mut self, _core: usize) {

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use hcomm_aicpu::Error;
+use hcomm_aicpu::spec::code;
 use hcomm_aicpu::spec::mailbox::{REFUSAL_STRIDE, REFUSALS, Refusal, RefusalRing};
 use hcomm_aicpu::spec::map::{IMAGE_PHYS, IMAGE_SIZE, REFUSAL_PHYS};
 use zerocopy::TryFromBytes;
 
 use super::log::TARGET;
 use hcomm_mapping::SharedMemory;
+use hcomm_sim::cpu::RefusedCall;
 use hcomm_sim::memory::Memory;
 
 /// Refusals that can be read: the slot of the oldest one in the ring is where the core may be writing the next.
@@ -25,12 +27,14 @@ pub struct RefusalReader {
     phys: u64,
     /// Refusals that were seen.
     seen: u64,
+    /// Those that nobody has taken.
+    refused: Vec<RefusedCall>,
 }
 
 impl RefusalReader {
     /// Reader of the refusals of `core`.
     pub fn new(memory: &Arc<SharedMemory>, core: u64) -> Self {
-        Self { memory: Arc::clone(memory), phys: REFUSAL_PHYS + core * REFUSAL_STRIDE, seen: 0 }
+        Self { memory: Arc::clone(memory), phys: REFUSAL_PHYS + core * REFUSAL_STRIDE, seen: 0, refused: Vec::new() }
     }
 
     /// Forwards what has come since the last call.
@@ -41,11 +45,12 @@ impl RefusalReader {
         let shown = new.min(HELD).min(head);
         let mut missed = new - shown;
         for number in head - shown..head {
-            let text = self.text(number);
+            let (code, text) = self.refusal(number);
             // Pairs with the release fence of the core. It may have gone on, and written over what was being read.
             fence(Ordering::Acquire);
             if self.head().wrapping_sub(number) <= HELD {
                 log::warn!(target: TARGET, "{text}");
+                self.refused.push(RefusedCall { code, text });
             } else {
                 missed += 1;
             }
@@ -56,12 +61,18 @@ impl RefusalReader {
         self.seen = head;
     }
 
+    /// Takes what [`drain`](Self::drain) has read.
+    pub fn take(&mut self) -> Vec<RefusedCall> {
+        std::mem::take(&mut self.refused)
+    }
+
     fn head(&self) -> u64 {
         // Acquire pairs with the core's release store: the refusals below it are there.
         self.memory.word64(self.phys + offset_of!(RefusalRing, head) as u64).load(Ordering::Acquire)
     }
 
-    fn text(&self, number: u64) -> String {
+    /// Code and text.
+    fn refusal(&self, number: u64) -> (i32, String) {
         let slot = offset_of!(RefusalRing, slots) + number as usize % REFUSALS * size_of::<Refusal>();
         let word = |offset: usize| self.memory.word64(self.phys + (slot + offset) as u64).load(Ordering::Relaxed);
         let (who, who_len) = (word(offset_of!(Refusal, who)), word(offset_of!(Refusal, who_len)));
@@ -69,9 +80,12 @@ impl RefusalReader {
         self.memory.read_low(self.phys + (slot + offset_of!(Refusal, error)) as u64, &mut error);
         let name = self.name(who, who_len);
         match Error::try_read_from_bytes(&error) {
-            Ok(error) => format!("{name}: {error}"),
+            Ok(error) => (error.code(), format!("{name}: {error}")),
             // The image is not trusted to be built from the same sources.
-            Err(_) => format!("{name}: refused, for a reason that this program does not know ({error:x?})"),
+            Err(_) => (
+                code::HCCL_E_INTERNAL,
+                format!("{name}: refused, for a reason that this program does not know ({error:x?})"),
+            ),
         }
     }
 

@@ -1,0 +1,261 @@
+//! The way of an event from its source to the observers.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hcomm_aicpu::spec::record::{CallRecord, EntryPoint};
+
+use super::observer::Observer;
+use super::owner::TaskOwners;
+use super::recorder::{Recorder, Trace};
+use super::what::{Event, HostThread, Origin, Queuer, What};
+use crate::baton::Baton;
+
+/// The time of a device.
+#[derive(Clone)]
+pub enum Clock {
+    /// That of the host, since this instant.
+    Real(Instant),
+    /// The virtual time of deterministic mode.
+    Virtual(Arc<Baton>),
+}
+
+impl Clock {
+    /// Time since the device was opened.
+    pub fn now(&self) -> Duration {
+        match self {
+            Self::Real(started) => started.elapsed(),
+            Self::Virtual(baton) => baton.now(),
+        }
+    }
+}
+
+/// What there is while events are on.
+struct On {
+    device: usize,
+    clock: Clock,
+    /// Events of host threads and kernels that no observer has seen.
+    waiting: Mutex<Vec<Event>>,
+    has_waiting: AtomicBool,
+    observers: Mutex<Observers>,
+    owners: TaskOwners,
+    /// Calls are recorded: doorbells do not tell who queued a task.
+    has_records: AtomicBool,
+}
+
+#[derive(Default)]
+struct Observers {
+    recorder: Recorder,
+    others: Vec<Box<dyn Observer>>,
+    /// Kept for its capacity.
+    batch: Vec<Event>,
+}
+
+impl Observers {
+    fn on(&mut self, event: Event) {
+        for observer in &mut self.others {
+            observer.on(&event);
+        }
+        self.recorder.keep(event);
+    }
+}
+
+/// Where the sources of a device send their events. Switched off, an event costs one look at a flag.
+pub struct Feed(Option<Box<On>>);
+
+impl Feed {
+    /// A feed that drops everything.
+    pub fn off() -> Self {
+        Self(None)
+    }
+
+    /// The feed of the device in slot `device` of the process, which has `queues` queues.
+    pub fn new(device: usize, clock: Clock, queues: u32) -> Self {
+        Self(Some(Box::new(On {
+            device,
+            clock,
+            waiting: Mutex::default(),
+            has_waiting: AtomicBool::new(false),
+            observers: Mutex::default(),
+            owners: TaskOwners::new(queues),
+            has_records: AtomicBool::new(false),
+        })))
+    }
+
+    /// Adds an observer, which sees what is sent from now on.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        if let Some(on) = &mut self.0 {
+            on.observers.get_mut().unwrap_or_else(PoisonError::into_inner).others.push(observer);
+        }
+    }
+
+    /// Whether anything reads the events.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Sends an event of a host thread or a kernel. The scheduler hands it to the observers before its own next event.
+    pub fn send(&self, what: impl FnOnce() -> What) {
+        let Some(on) = &self.0 else { return };
+        let mut waiting = lock(&on.waiting);
+        // The clock is read under the lock: times never go back.
+        waiting.push(Event { at: on.clock.now(), device: on.device, what: what() });
+        // Release: pairs with the swap in `deliver`.
+        on.has_waiting.store(true, Ordering::Release);
+    }
+
+    /// Sends an event of the scheduler, after everything that others have sent before.
+    pub fn tell(&self, what: impl FnOnce() -> What) {
+        let Some(on) = &self.0 else { return };
+        let mut observers = lock(&on.observers);
+        on.deliver(&mut observers);
+        observers.on(Event { at: on.clock.now(), device: on.device, what: what() });
+    }
+
+    /// Hands what is waiting to the observers. Called by the scheduler, and by a host thread that asks for a result.
+    pub fn flush(&self) {
+        let Some(on) = &self.0 else { return };
+        on.deliver(&mut lock(&on.observers));
+    }
+
+    /// What was recorded so far, on a device whose HBM starts at `hbm_base`.
+    pub fn trace(&self, hbm_base: u64) -> Trace {
+        let Some(on) = &self.0 else { return Trace { hbm_base, ..Trace::default() } };
+        let mut observers = lock(&on.observers);
+        on.deliver(&mut observers);
+        observers.recorder.trace(hbm_base)
+    }
+
+    /// Sends what a record says that the kernel of `origin` has written about a call; `depth` is that of its queue.
+    pub fn call(&self, origin: Origin, record: &CallRecord, depth: u32) {
+        let Some(on) = &self.0 else { return };
+        on.has_records.store(true, Ordering::Relaxed);
+        let CallRecord { seq, entry, sq_id, first, count, .. } = *record;
+        if count == 0 && matches!(entry, EntryPoint::SYNCHRONIZE | EntryPoint::JOIN) {
+            return self.send(|| What::Observed { origin, sq_id, head: first });
+        }
+        on.owners.set(sq_id, first, count, depth, Some(Queuer { origin, call: Some(seq) }));
+        let frames = record.frames.iter().copied().take_while(|frame| *frame != 0).collect();
+        self.send(|| What::Call { origin, seq, entry, sq_id, first, count, frames });
+    }
+
+    /// `by` has rung for `count` tasks from slot `first` on. Where calls are not recorded, that is who queued them.
+    pub fn rung(&self, sq_id: u32, first: u32, count: u32, depth: u32, by: Option<Origin>) {
+        let Some(on) = &self.0 else { return };
+        if !on.has_records.load(Ordering::Relaxed) {
+            on.owners.set(sq_id, first, count, depth, by.map(|origin| Queuer { origin, call: None }));
+        }
+    }
+
+    /// A call of the calling host thread, which returns when this is dropped.
+    pub fn host_call(&self) -> HostCall<'_> {
+        HostCall(self)
+    }
+
+    /// Who queued the task in `slot`.
+    pub fn owner(&self, sq_id: u32, slot: u32) -> Option<Queuer> {
+        self.0.as_ref()?.owners.get(sq_id, slot)
+    }
+
+    /// Queue `sq_id` has no tasks: a new one, or one that was reset.
+    pub fn forget_owners(&self, sq_id: u32) {
+        if let Some(on) = &self.0 {
+            on.owners.clear(sq_id);
+        }
+    }
+}
+
+impl On {
+    fn deliver(&self, observers: &mut Observers) {
+        if !self.has_waiting.swap(false, Ordering::Acquire) {
+            return;
+        }
+        let mut batch = std::mem::take(&mut observers.batch);
+        std::mem::swap(&mut batch, &mut *lock(&self.waiting));
+        for event in batch.drain(..) {
+            observers.on(event);
+        }
+        observers.batch = batch;
+    }
+}
+
+/// A call of a host thread that sends events.
+pub struct HostCall<'a>(&'a Feed);
+
+impl Drop for HostCall<'_> {
+    fn drop(&mut self) {
+        self.0.send(|| What::HostReturned { host: HostThread::current() });
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feed() -> Feed {
+        Feed::new(3, Clock::Real(Instant::now()), 2)
+    }
+
+    #[test]
+    fn switched_off_it_does_not_even_ask() {
+        Feed::off().send(|| unreachable!("nothing is recorded"));
+        Feed::off().tell(|| unreachable!("nothing is recorded"));
+        assert_eq!(Feed::off().trace(5), Trace { hbm_base: 5, ..Trace::default() });
+    }
+
+    #[test]
+    fn scheduler_tells_after_what_others_have_sent() {
+        struct Heads(Arc<Mutex<Vec<u32>>>);
+        impl Observer for Heads {
+            fn on(&mut self, event: &Event) {
+                if let What::HeadPublished { head, .. } = event.what {
+                    self.0.lock().unwrap().push(head);
+                }
+            }
+        }
+        let seen = Arc::<Mutex<Vec<u32>>>::default();
+        let mut feed = feed();
+        feed.observe(Box::new(Heads(Arc::clone(&seen))));
+        let head = |head| move || What::HeadPublished { sq_id: 0, head };
+        feed.send(head(1));
+        feed.send(head(2));
+        assert_eq!(*seen.lock().unwrap(), [], "the sources do not run observers");
+        feed.tell(head(3));
+        feed.send(head(4));
+        assert_eq!(*seen.lock().unwrap(), [1, 2, 3]);
+        feed.flush();
+        assert_eq!(*seen.lock().unwrap(), [1, 2, 3, 4]);
+        let trace = feed.trace(0);
+        assert_eq!((trace.events.len(), trace.lost), (4, 0));
+        assert!(trace.events.iter().all(|event| event.device == 3));
+        assert!(trace.events.is_sorted_by_key(|event| event.at));
+    }
+
+    #[test]
+    fn nothing_is_lost_and_the_order_of_each_source_is_kept() {
+        let feed = feed();
+        std::thread::scope(|scope| {
+            for sq_id in 0..3 {
+                let feed = &feed;
+                scope.spawn(move || {
+                    (0..500).for_each(|head| feed.send(|| What::HeadPublished { sq_id, head }));
+                });
+            }
+            for head in 0..500 {
+                feed.tell(|| What::HeadPublished { sq_id: 3, head });
+            }
+        });
+        let mut next = [0; 4];
+        for event in feed.trace(0).events {
+            let What::HeadPublished { sq_id, head } = event.what else { unreachable!() };
+            assert_eq!(head, next[sq_id as usize]);
+            next[sq_id as usize] += 1;
+        }
+        assert_eq!(next, [500; 4]);
+    }
+}

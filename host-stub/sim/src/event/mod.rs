@@ -1,0 +1,28 @@
+//! The event stream of a device: what happened, when, and by whom. Everything that looks back at a run reads this.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`what`] | [`Event`] and [`What`], the kinds of events |
+//! | [`feed`] | [`Feed`]: sources send events to it, and it hands them to the observers |
+//! | [`observer`] | [`Observer`], which every reader implements |
+//! | [`recorder`] | an observer that keeps all events: the [`Trace`] of a device |
+//! | [`owner`] | who queued the task in each slot of a ring |
+//! | [`chooser`] | [`Chooser`]: who goes on next in deterministic mode |
+//!
+//! Order that observers may use: the events of one source (a host thread, a launch, the scheduler) come in the order in
+//! which the source sent them; a call comes before its tasks begin; what a host thread submits comes before it starts; what
+//! a waiting call learned comes before its return. They must use no other order.
+
+pub mod chooser;
+pub mod feed;
+pub mod observer;
+pub mod owner;
+pub mod recorder;
+mod text;
+pub mod what;
+
+pub use chooser::{Actor, Chooser, Seed};
+pub use feed::{Clock, Feed};
+pub use observer::Observer;
+pub use recorder::Trace;
+pub use what::{AcquiredThread, Caller, Event, HostThread, NotifyUser, Origin, Queuer, Range, TaskPlace, What, Who};
