@@ -7,7 +7,7 @@ export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 HOST_STUB := cargo run --locked --release -p host-stub --
 
 .DEFAULT_GOAL := help
-.PHONY: run test soak card-package mutants loom miri memcheck fuzz bench ci fmt lint doc image lib capi install headers headers-check setup clean help
+.PHONY: run test soak card-test card-package mutants loom miri memcheck fuzz bench ci fmt lint doc image lib capi install headers headers-check setup clean help
 
 run: image ## copy 256 bytes through the AArch64 image and check them; FILE=path copies a file, ARGS="..." adds options
 ifeq ($(origin FILE),command line)
@@ -18,6 +18,7 @@ endif
 
 test: image capi ## run every test, on both CPUs
 	cargo test --locked --workspace --no-fail-fast
+	$(MAKE) card-test
 
 # Random sequences against the model, seeds of two cores on one handle, and copies between which host and device sleep.
 soak: image ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU, 10,000 whitelists
@@ -101,6 +102,17 @@ capi: setup
 	@rm -f "$(TARGET_DIR)/capi/kernels-clang.elf"
 	@! command -v clang >/dev/null || DEVICE_CC=clang DEVICE_CXX=clang++ \
 		scripts/kernel_image.sh "$(TARGET_DIR)/capi/kernels-clang.elf" $(KERNELS_OF_TESTS)
+
+LINUX_TARGET := aarch64-unknown-linux-gnu
+
+# On the oldest core that an AI CPU may be, and on one with all that QEMU knows.
+card-test: ## run the tests of a card's queue as AArch64 code, in qemu-aarch64
+	@scripts/setup.sh linux
+	set -e; for cpu in cortex-a53 max; do \
+		CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+		CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -cpu $$cpu -L /usr/aarch64-linux-gnu" \
+		cargo test --locked -p hcomm-hal --target $(LINUX_TARGET) --lib --tests; \
+	done
 
 card-package: ## pack a library of AI CPU kernels for a card: LIB=libNAME.so, KERNELS="Name=function ..", OUT=folder
 	@[ -n "$(LIB)" ] || { echo 'card-package: which library? make card-package LIB=path/to/libNAME.so' >&2; exit 2; }

@@ -4,11 +4,12 @@
 #
 #   scripts/setup.sh            compiler, device target, QEMU: what run and test need
 #   scripts/setup.sh PART...    as well: deny (cargo-deny), mutants (cargo-mutants), cross (a C and C++ compiler for the device, qemu-aarch64),
-#                               valgrind (and CMake), miri (of the nightly compiler), fuzz (cargo-fuzz, and that there is
+#                               linux (cross, and Rust's target for it), valgrind (and CMake), miri (of the nightly compiler), fuzz (cargo-fuzz, and that there is
 #                               a nightly compiler)
 set -euo pipefail
 
 readonly IMAGE_TARGET=aarch64-unknown-none
+readonly LINUX_TARGET=aarch64-unknown-linux-gnu
 # As `rust-version` in Cargo.toml.
 readonly MIN_RUST=1.88
 
@@ -68,13 +69,14 @@ check_rust() {
     fi
 }
 
-check_image_target() {
+# Rust's part of a target.
+check_target() {
     # What rustup installs is looked for by path: asking rustup itself takes longer.
-    [ -d "$(rustc --print sysroot)/lib/rustlib/$IMAGE_TARGET" ] && return
-    local by_hand="rustup target add $IMAGE_TARGET"
-    have rustup || stop "this Rust has no target $IMAGE_TARGET, and rustup is missing; with rustup, type:" "$by_hand"
-    say "Rust's target $IMAGE_TARGET is missing: adding it"
-    $by_hand >&2 || stop "target $IMAGE_TARGET could not be added; with a network, type:" "$by_hand"
+    [ -d "$(rustc --print sysroot)/lib/rustlib/$1" ] && return
+    local by_hand="rustup target add $1"
+    have rustup || stop "this Rust has no target $1, and rustup is missing; with rustup, type:" "$by_hand"
+    say "Rust's target $1 is missing: adding it"
+    $by_hand >&2 || stop "target $1 could not be added; with a network, type:" "$by_hand"
 }
 
 # A program of cargo: $1 is its name in the registry.
@@ -123,18 +125,22 @@ check_fuzz() {
 
 have cc || install_packages "a C linker (cc)" gcc libc6-dev
 check_rust
-check_image_target
+check_target $IMAGE_TARGET
 have qemu-system-aarch64 || install_packages "QEMU (qemu-system-aarch64)" qemu-system-arm
 
 for part in "$@"; do
     case $part in
         deny | mutants) check_cargo_tool "cargo-$part" ;;
         cross) check_cross ;;
+        linux)
+            check_target $LINUX_TARGET
+            check_cross
+            ;;
         valgrind) check_valgrind ;;
         miri) check_miri ;;
         fuzz) check_fuzz ;;
         *)
-            say "there is no part $part: deny, mutants, cross, valgrind, miri and fuzz are"
+            say "there is no part $part: deny, mutants, cross, linux, valgrind, miri and fuzz are"
             exit 2
             ;;
     esac

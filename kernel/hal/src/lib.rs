@@ -1,0 +1,27 @@
+//! The submission queue of a card, reached through the driver's library `libascend_hal`.
+//!
+//! On a card a kernel does not see registers: head, tail and doorbell of its queue are calls of the HAL, which keeps the mapping.
+//! This crate is those calls, with every answer checked. It is `no_std`, needs no C library, and nothing has to be there to link
+//! it: the functions are weak references, and a missing one is an error of the call that needs it.
+//!
+//! - [`Hal`]: the functions that the process has.
+//! - [`Queue`]: opened from the host's ids once a launch; head, doorbell, failed tasks.
+//! - [`barrier`]: what the processor must be told between memory and doorbell.
+//!
+//! It does not encode descriptors, does not decide when to ring, and holds no lock: two threads must not ring one queue at a
+//! time, because the HAL orders nothing between them.
+//!
+//! **It has not run on hardware yet.** Layouts, numbers and order of the calls restate the driver's public headers and sources
+//! (mid 2026); docs/card.md lists what only a card can tell. The tests run it against a strict stand-in of the HAL, also as AArch64
+//! code.
+#![no_std]
+
+pub mod abi;
+pub mod barrier;
+mod error;
+mod functions;
+mod queue;
+
+pub use error::{HalError, RingError};
+pub use functions::Hal;
+pub use queue::{Position, Queue, QueueIds, Restore, TaskFailure};
