@@ -450,6 +450,80 @@ fn first_error_of_a_device_is_kept() {
     assert_eq!(run(on_qemu(limited(&program, LONG).arg(&description))), "the first error was kept\n");
 }
 
+/// Case 140.
+#[test]
+fn program_without_standard_files_works_and_keeps_their_numbers() {
+    let (folder, description) = kernels("closed_files");
+    let program = program(&folder, "standard_files.c", "gnu11");
+    for mask in 0..8 {
+        let run_on = |qemu: bool| {
+            let mut command = limited(&program, LONG);
+            command.arg(&description).args(["closed", &mask.to_string()]);
+            let output = output(if qemu { on_qemu(&mut command) } else { &mut command });
+            assert!(output.status.success(), "mask {mask}, QEMU {qemu}: {output:?}");
+        };
+        run_on(false);
+        run_on(true);
+    }
+}
+
+/// Case 141.
+#[test]
+fn interrupt_of_the_process_group_does_not_end_the_device() {
+    let (folder, description) = kernels("interrupt");
+    let program = program(&folder, "standard_files.c", "gnu11");
+    let command = || {
+        let mut command = limited(&program, LONG);
+        command.arg(&description).arg("interrupted");
+        command
+    };
+    assert_eq!(run(&mut command()), "interrupts 1: copied\n");
+    assert_eq!(run(on_qemu(&mut command())), "interrupts 1: copied\n");
+}
+
+/// Case 148.
+#[test]
+fn log_line_that_cannot_be_written_is_lost_and_nothing_else() {
+    let (folder, description) = kernels("lost_log");
+    let program = program(&folder, "standard_files.c", "gnu11");
+    for to in ["/dev/full", "pipe", "closed", "limit"] {
+        let mut command = limited(&program, LONG);
+        command.arg(&description).args(["log", to]).env("HCOMM_SIM_LOG", "trace");
+        assert_eq!(run(&mut command), "went on\n", "{to}");
+    }
+}
+
+/// Case 149, 150.
+#[test]
+fn limits_of_a_c_program_have_a_code_and_the_systems_reason() {
+    let (folder, _) = kernels("limits");
+    let program = program(&folder, "limits.c", "gnu11");
+    for (limit, reason) in [
+        ("ulimit -f 1000", "RLIMIT_FSIZE"),
+        ("ulimit -v 8000000", "Cannot allocate memory"),
+        ("export HCOMM_SIM_DEVICES=64; ulimit -n 8", "Too many open files"),
+    ] {
+        let script = format!("{limit}; exec \"$0\"");
+        let text = run(Command::new("timeout").args(["--signal=KILL", "60", "sh", "-c", &script]).arg(&program));
+        assert!(text.starts_with("500003 ") && text.contains(reason), "{limit}: {text}");
+    }
+}
+
+/// Case 144.
+#[test]
+fn description_and_library_that_are_no_files_are_refused_at_once() {
+    let (folder, _) = kernels("no_files");
+    let program = program(&folder, "no_files.c", "gnu11");
+    let fifo = folder.join("libfifo.so");
+    run(Command::new("mkfifo").arg(&fifo));
+    let description = folder.join("fifo.json");
+    std::fs::write(&description, format!("{{{}}}", operator("K", "libfifo.so", "k"))).unwrap();
+    for (path, code) in [(fifo.as_path(), 100_003), (Path::new("/dev/zero"), 100_003), (&description, 100_025)] {
+        let text = run(limited(&program, LONG).arg(path));
+        assert!(text.starts_with(&code.to_string()) && text.contains("not a regular file"), "{path:?}: {text}");
+    }
+}
+
 /// Case 168.
 #[test]
 fn two_threads_have_a_device_each_and_memory_stays_flat() {

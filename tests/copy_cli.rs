@@ -1,33 +1,9 @@
 //! Command line of `run` and `copy`, on both CPUs. Needs QEMU and the image (`make image`).
 
-use std::path::PathBuf;
-
-use hcomm_testkit::cli::{host_stub, json, stdout};
-use hcomm_testkit::pattern;
+use hcomm_testkit::cli::{command, host_stub, json, stdout};
+use hcomm_testkit::{Folder, pattern};
 
 const CPUS: [&str; 2] = ["native", "qemu"];
-
-/// A folder of its own for a test, removed at its end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("host-stub-{test}-{}", std::process::id()));
-        std::fs::create_dir(&path).expect("a new folder");
-        Self(path)
-    }
-
-    /// Path of a file in it, as an argument.
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().expect("a path of UTF-8").to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).expect("the folder is ours");
-    }
-}
 
 #[test]
 fn run_copies_256_bytes_and_says_how() {
@@ -170,6 +146,104 @@ fn copy_refuses_files_that_it_would_spoil_or_cannot_read() {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(!std::fs::exists(&copy).unwrap());
     assert_eq!(std::fs::read(&input).unwrap(), b"precious");
+}
+
+/// What is in a folder, sorted.
+fn names(folder: &str) -> Vec<String> {
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Case 145.
+#[test]
+fn copy_that_fails_leaves_the_old_output_and_nothing_else() {
+    let folder = Folder::new("keep");
+    let (input, copy) = (folder.path("in"), folder.path("out"));
+    std::fs::write(&input, pattern(300_000, 1)).unwrap();
+    std::fs::write(&copy, "old").unwrap();
+    for fault in ["sdma-error:n=9", "doorbell", "panic"] {
+        let args = ["copy", &input, &copy, "--cpu", "native", "--ccl-buffer", "65536", "--fault", fault];
+        assert_eq!(host_stub(args).status.code(), Some(1), "{fault}");
+        assert_eq!(std::fs::read(&copy).unwrap(), b"old", "{fault}");
+        assert_eq!(names(&folder.path("")), ["in", "out"], "{fault}");
+    }
+}
+
+/// Case 145.
+#[test]
+fn output_keeps_its_permissions_and_links_stay_links() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("links");
+    let (input, target, link) = (folder.path("in"), folder.path("target"), folder.path("link"));
+    std::fs::write(&input, "new").unwrap();
+    std::fs::write(&target, "old").unwrap();
+    std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink("target", &link).unwrap();
+    assert_eq!(host_stub(["copy", &input, &link, "--cpu", "native"]).status.code(), Some(0));
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(std::fs::read(&target).unwrap(), b"new");
+    assert_eq!(std::fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o640);
+    // A link to a file that is not there makes it.
+    std::fs::remove_file(&target).unwrap();
+    assert_eq!(host_stub(["copy", &input, &link, "--cpu", "native"]).status.code(), Some(0));
+    assert_eq!(std::fs::read(&target).unwrap(), b"new");
+    assert_eq!(names(&folder.path("")), ["in", "link", "target"]);
+}
+
+/// Case 146.
+#[test]
+fn input_that_changes_while_it_is_copied_is_an_error() {
+    for (name, change) in [("shrinks", 0_u64), ("grows", 400_000)] {
+        let folder = Folder::new(name);
+        let (input, copy) = (folder.path("in"), folder.path("out"));
+        std::fs::write(&input, pattern(300_000, 1)).unwrap();
+        let mut child = command()
+            .args(["copy", &input, &copy, "--cpu", "native", "--json", "--fault", "slow-queue:time=2s"])
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // It has opened the input when its new file is there; its tasks take seconds from then on.
+        while names(&folder.path("")).len() == 1 && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        std::fs::File::options().write(true).open(&input).unwrap().set_len(change).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let object = json(&output);
+        let error = object["error"].as_str().unwrap_or_else(|| panic!("{name}: {object}"));
+        assert_eq!(output.status.code(), Some(1), "{object}");
+        assert!(error.contains("has changed while it was copied: 300000 bytes"), "{error}");
+        assert!(error.ends_with(&format!("{change} bytes now")), "{error}");
+        assert_eq!(names(&folder.path("")), ["in"]);
+    }
+}
+
+/// Case 147.
+#[test]
+fn output_that_is_also_where_the_answer_goes_is_refused() {
+    let folder = Folder::new("streams");
+    let (input, file) = (folder.path("in"), folder.path("stream"));
+    std::fs::write(&input, "precious").unwrap();
+    let open = || std::fs::File::options().append(true).create(true).open(&file).unwrap();
+    let run = |from: &str, to: &str, is_error: bool| {
+        let mut command = command();
+        command.args(["copy", from, to, "--cpu", "native"]);
+        if is_error {
+            command.stderr(open())
+        } else {
+            command.stdout(open())
+        };
+        command.output().unwrap().status.code()
+    };
+    assert_eq!(run(&input, "/dev/stdout", false), Some(2));
+    assert_eq!(run(&input, &file, false), Some(2));
+    assert_eq!(run(&input, &file, true), Some(2));
+    assert!(std::fs::read_to_string(&file).unwrap().contains("is the standard error output, where this command says"));
+    // Its own answer would be copied.
+    assert_eq!(run(&file, &folder.path("out"), false), Some(2));
+    assert_eq!(run(&input, &folder.path("out"), false), Some(0));
 }
 
 /// Case 68.

@@ -157,11 +157,49 @@ fn decode_gives_back_what_was_encoded() {
         let kind = if row.reduce.is_some() { "sdma reduce" } else { "sdma copy" };
         assert_eq!((&object["soc"], &object["kind"]), (&"ascend950".into(), &kind.into()));
         assert_eq!(object["task_id"], number(row.task_id));
-        assert_eq!(fields["src_addr"], number(row.src));
-        assert_eq!(fields["dst_addr"], number(row.dst));
+        assert_eq!(fields["src_addr"], format!("{:#x}", number(row.src)));
+        assert_eq!(fields["dst_addr"], format!("{:#x}", number(row.dst)));
         assert_eq!(fields["length_move"], number(row.len));
         assert_eq!(fields["opcode"], word(row.hex, 16, 1));
         assert_eq!((&fields["type"], &fields["kernel_credit"]), (&11.into(), &254.into()));
+    }
+}
+
+/// Case 153. 2^53 + 1 is the first number that most readers of JSON change.
+#[test]
+fn addresses_in_json_are_text_on_every_soc() {
+    for soc in ["ascend950", "ascend910b", "ascend910_93"] {
+        let copy = ["--src", "0x20000000000001", "--dst", "0xfffffffffffffff0", "--len", "16", "--soc", soc];
+        let args = ["sqe", "encode", "copy", "--stream-id", "1", "--task-id", "1"];
+        let hex = stdout(&host_stub(args.iter().chain(&copy))).trim().to_owned();
+        let object = json(&host_stub(["sqe", "decode", "--json", "--soc", soc, &hex]));
+        let fields = &object["fields"];
+        let expected = (&"0x20000000000001".into(), &"0xfffffffffffffff0".into());
+        assert_eq!((&fields["src_addr"], &fields["dst_addr"]), expected, "{object}");
+        assert!(fields.as_object().unwrap().values().filter(|value| value.is_string()).count() == 2, "{object}");
+    }
+}
+
+/// Case 153.
+#[test]
+fn copy_past_the_end_of_addresses_is_a_usage_error() {
+    let args = ["sqe", "encode", "copy", "--soc", "ascend950", "--stream-id", "1", "--task-id", "1", "--json"];
+    let encode = |src: &str, dst: &str, len: &str| {
+        let output = host_stub(args.iter().chain(&["--src", src, "--dst", dst, "--len", len]));
+        (output.status.code(), json(&output)["error"].as_str().unwrap_or_default().to_owned())
+    };
+    let last = "0xffffffffffffffff";
+    for (src, dst, len, option) in [
+        (last, "1", "0x100000000", "--src"),
+        ("1", last, "0x100000000", "--dst"),
+        ("0xfffffffe00000000", "0", "0x200000001", "--src"),
+    ] {
+        let (code, error) = encode(src, dst, len);
+        assert!(code == Some(2) && error.starts_with(option) && error.contains("past the end"), "{error}");
+    }
+    // A single descriptor is checked for nothing but the widths of its fields.
+    for (src, dst, len) in [(last, last, "1"), (last, last, "0xffffffff"), ("0xfffffffe00000000", "0", "0x200000000")] {
+        assert_eq!(encode(src, dst, len), (Some(0), String::new()));
     }
 }
 

@@ -7,6 +7,8 @@
 //! | [`Stream`], [`Kernel`] | launches kernels and waits for them |
 //! | [`control`] | notifies of streams, and the pair of notifies that keeps a launch in step with its stream |
 //! | [`loader`] | reads the device image |
+//! | [`file`] | opens files that a user names, without waiting, and reads them up to a limit |
+//! | [`signals`] | turns signals of writes into errors |
 //! | [`product`] | which products there are, and what each lets threads do |
 //! | [`backend`] | who runs kernels: threads of the host ([`Cpu::Native`]) or the AArch64 image in QEMU ([`Cpu::Qemu`]) |
 //! | [`sim`] | the device itself: memory, hardware queues, scheduler, SDMA engines, descriptor decoder |
@@ -62,9 +64,11 @@ mod comm_table;
 pub mod control;
 mod device;
 mod error;
+pub mod file;
 mod launch;
 pub mod loader;
 pub mod product;
+pub mod signals;
 pub mod thread;
 
 pub use buffer::DeviceBuffer;

@@ -8,10 +8,14 @@ use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection};
 
+use crate::file;
+
 /// Environment variable that names the image.
 pub const IMAGE_VAR: &str = "HCOMM_IMAGE";
 /// Bytes of one entry of section `.kernels`: pointer to the name, pointer to the function.
 const KERNEL_ENTRY: usize = 16;
+/// Largest file of an image, in bytes: its area has 2 MiB, the rest is for debugging.
+const FILE_MAX: u64 = 256 << 20;
 /// Longest name of a kernel.
 const NAME_MAX: usize = 255;
 
@@ -157,7 +161,7 @@ impl Image {
             Some(path) => path.to_owned(),
             None => find()?,
         };
-        let elf = std::fs::read(&path).map_err(|source| LoadError::Read { path: path.clone(), source })?;
+        let elf = file::read(&path, FILE_MAX).map_err(|source| LoadError::Read { path: path.clone(), source })?;
         Self::parse(path, elf)
     }
 

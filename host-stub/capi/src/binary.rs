@@ -14,9 +14,12 @@ use super::call::{self, CallError};
 use super::library;
 use super::process::{current_device, process};
 use host_stub::Kernel;
+use host_stub::file;
 use host_stub::loader::{Image, LoadError};
 use host_stub::{Cpu, Device};
 
+/// Largest description, in bytes.
+const DESCRIPTION_MAX: u64 = 16 << 20;
 /// Longest name of a kernel.
 const KERNEL_NAME_MAX: usize = 200;
 /// Longest name of a library.
@@ -219,7 +222,8 @@ impl Drop for Binary {
 /// No device; [`BinaryError`].
 pub fn load(path: &Path, mode: Mode) -> Result<u64, CallError> {
     let (index, device) = current_device()?;
-    let text = std::fs::read(path).map_err(|source| BinaryError::Read { path: path.to_owned(), source })?;
+    let text =
+        file::read(path, DESCRIPTION_MAX).map_err(|source| BinaryError::Read { path: path.to_owned(), source })?;
     let json: Value =
         serde_json::from_slice(&text).map_err(|source| BinaryError::NotJson { path: path.to_owned(), source })?;
     let cpu = device.options().cpu;
@@ -308,6 +312,8 @@ impl Binary {
         if self.libraries.contains_key(path) {
             return Ok(());
         }
+        // The dynamic linker would wait for the other end of a FIFO.
+        file::check_regular(path).map_err(|error| load_error(path, &error))?;
         let library = library::load(path).map_err(|reason| load_error(path, &reason))?;
         self.libraries.insert(path.to_owned(), library);
         Ok(())

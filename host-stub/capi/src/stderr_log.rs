@@ -1,7 +1,11 @@
 //! Log of a C program: to standard error, if `HCOMM_SIM_LOG` asks for it.
 #![forbid(unsafe_code)]
 
+use std::io::{self, Write};
+
 use log::{LevelFilter, Log, Metadata, Record};
+
+use host_stub::signals::without_write_signals;
 
 /// Environment variable with the least important level that is shown: error, warn, info, debug or trace.
 const LOG_VAR: &str = "HCOMM_SIM_LOG";
@@ -15,7 +19,10 @@ impl Log for StderrLog {
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
-            eprintln!("hcomm-sim {}: {}", record.level().as_str().to_lowercase(), record.args());
+            // A standard error that is full or closed is no reason to stop: the line is lost.
+            let level = record.level().as_str().to_lowercase();
+            let write = || writeln!(io::stderr(), "hcomm-sim {level}: {}", record.args());
+            let _ = without_write_signals(write);
         }
     }
 

@@ -4,15 +4,16 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use hcomm_aicpu::spec::map::{HBM_BASE, HBM_HOLE, HBM_MAX, HBM_STRIDE, LOW_SIZE, RAM_PHYS};
-use rustix::fs::{FallocateFlags, MemfdFlags, SeekFrom};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, SeekFrom};
 use rustix::mm::{MapFlags, ProtFlags};
+use rustix::process::{Resource, getrlimit};
 
 use hcomm_sim::memory::{Memory, OutsideHbm};
 use hcomm_sim::reduce::{BLOCK_LEN, Block, Reduce};
@@ -23,6 +24,8 @@ const HOLE_AWARE_LEN: u64 = 1 << 20;
 const LOOK_LEN: u64 = 2 << 20;
 /// Bytes that have a place in memory, or none.
 const PAGE_LEN: u64 = 4096;
+/// Numbers of open files below this one are those of the standard files.
+const FIRST_FILE: i32 = 3;
 /// Bytes of a cache line.
 const LINE_LEN: usize = 64;
 /// Device slots of a process: the HBM of the last one still ends below 2^47.
@@ -48,8 +51,16 @@ pub enum MemoryError {
         /// First byte of its HBM.
         addr: u64,
     },
+    /// The limit of file sizes is too small: device memory is a file without a name.
+    #[error("{len} bytes of device memory: files of this process may have {limit} bytes (RLIMIT_FSIZE, `ulimit -f`)")]
+    FileLimit {
+        /// Bytes of the file.
+        len: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
     /// A system call failed.
-    #[error("{call} of {len} bytes of device memory failed")]
+    #[error("{call} of {len} bytes of device memory failed: {source}")]
     Os {
         /// The call.
         call: &'static str,
@@ -121,9 +132,22 @@ impl SharedMemory {
         }
         let len = LOW_SIZE + hbm_size;
         let os = |call| move |errno: rustix::io::Errno| MemoryError::Os { call, len, source: errno.into() };
+        if let Some(limit) = getrlimit(Resource::Fsize).current.filter(|&limit| len > limit) {
+            // The call would end the process by a signal.
+            return Err(MemoryError::FileLimit { len, limit });
+        }
         let slot = Slot::take()?;
-        let fd = rustix::fs::memfd_create("hcomm-device", MemfdFlags::CLOEXEC).map_err(os("memfd_create"))?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let fd = rustix::fs::memfd_create("hcomm-device", flags).map_err(os("memfd_create"))?;
+        // A program that has closed its standard files opens others under their numbers.
+        let fd = match fd.as_raw_fd() {
+            0..FIRST_FILE => rustix::io::fcntl_dupfd_cloexec(&fd, FIRST_FILE).map_err(os("dup"))?,
+            _ => fd,
+        };
         rustix::fs::ftruncate(&fd, len).map_err(os("ftruncate"))?;
+        // An access of a mapping whose file has become shorter would end the process by a signal.
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        rustix::fs::fcntl_add_seals(&fd, seals).map_err(os("sealing"))?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice.
         let low =
@@ -514,6 +538,17 @@ mod tests {
         let second = SharedMemory::new(1 << 20).unwrap();
         assert_ne!(first.hbm_base(), second.hbm_base());
         assert_eq!(first.hbm_base() % HBM_STRIDE, HBM_BASE % HBM_STRIDE);
+    }
+
+    /// Case 151.
+    #[test]
+    fn file_can_be_neither_shortened_nor_lengthened() {
+        let memory = SharedMemory::new(1 << 20).unwrap();
+        for len in [0, LOW_SIZE, LOW_SIZE + (2 << 20)] {
+            assert_eq!(rustix::fs::ftruncate(memory.file(), len), Err(rustix::io::Errno::PERM));
+        }
+        assert_eq!(memory.write(memory.hbm_base() + (1 << 20) - 1, &[1]), Ok(()));
+        assert_eq!(memory.punch(memory.hbm_base() + 8192, 4096), Ok(()));
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod process;
 pub mod qemu;
 mod refusals;
 mod report;
+mod spawn;
 mod symbols;
 
 use hcomm_aicpu::spec::DeviceAddr;

@@ -1,40 +1,51 @@
 //! The QEMU process: how it starts, and why none is left behind.
 //!
 //! It ends with its [`Process`], and with this program however that ends: the kernel kills it when the thread that started it
-//! is gone, and that thread lives as long as the program.
+//! is gone, and that thread lives as long as the program. It is in a process group of its own, so that Ctrl-C reaches the
+//! program alone.
+#![forbid(unsafe_code)]
 
-use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hcomm_aicpu::spec::map::LOW_SIZE;
-use rustix::fs::OFlags;
-use rustix::io::FdFlags;
-use rustix::process::{Pid, Signal};
-
 use hcomm_mapping::SharedMemory;
-use hcomm_sim::hosts::spawn_own;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
+use super::spawn::{self, Group, Program, above_standard_files};
 
 /// Program that emulates the processor.
 pub const QEMU: &str = "qemu-system-aarch64";
 /// How much of its error output is kept.
-const STDERR_MAX: u64 = 16 << 10;
+const STDERR_MAX: usize = 16 << 10;
+/// Most of its error output that is read at a time: QEMU may go on writing.
+const STDERR_READ_MAX: usize = 1 << 20;
 /// How long its monitor may take to answer.
 const MONITOR_TIMEOUT: Duration = Duration::from_secs(10);
+/// System calls that an emulated machine does not need are refused, where QEMU was built with that.
+const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+/// By this name it opens device memory.
+const OPEN_FILES: &str = "/proc/self/fd";
+
+/// Whether QEMU has refused [`SANDBOX`] before.
+static HAS_NO_SANDBOX: AtomicBool = AtomicBool::new(false);
 
 /// A running QEMU, killed on drop.
 pub struct Process {
-    child: Child,
-    wake: ChildStdin,
+    group: Group,
+    wake: OwnedFd,
     monitor: UnixStream,
-    stderr: Arc<Mutex<String>>,
-    stderr_reader: Option<JoinHandle<()>>,
+    stderr: io::PipeReader,
+    stderr_text: Vec<u8>,
+    is_sandboxed: bool,
 }
 
 impl Process {
@@ -43,21 +54,38 @@ impl Process {
     /// # Errors
     /// As a message.
     pub fn start(memory: &Arc<SharedMemory>, entry: u64, icount: bool) -> Result<Self, String> {
-        let failed = |error: std::io::Error| match error.kind() {
+        let path = spawn::find(QEMU).map_err(|error| match error.kind() {
             ErrorKind::NotFound => format!("{QEMU} is not installed: `apt-get install qemu-system-arm` installs it"),
-            _ => format!("{QEMU}: {error}"),
+            _ => format!("{QEMU} in PATH can't be executed: {error}"),
+        })?;
+        if !Path::new(OPEN_FILES).exists() {
+            return Err(format!("{QEMU} opens device memory by {OPEN_FILES}, which is not there: mount /proc"));
+        }
+        let is_sandboxed = !HAS_NO_SANDBOX.load(Ordering::Relaxed);
+        let arguments = Arguments { size: LOW_SIZE + memory.hbm_size(), entry, icount, is_sandboxed };
+        Self::spawn(&path, memory, &arguments).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    fn spawn(path: &Path, memory: &Arc<SharedMemory>, arguments: &Arguments) -> io::Result<Self> {
+        let (wake, stdin) = UnixStream::pair()?;
+        let (monitor, monitor_end) = UnixStream::pair()?;
+        let (stderr, stderr_end) = io::pipe()?;
+        let null = std::fs::File::options().write(true).open("/dev/null")?;
+        let monitor_end = above_standard_files(monitor_end)?;
+        let program = Program {
+            path: path.to_owned(),
+            args: arguments.list(memory.file().as_raw_fd(), monitor_end.as_raw_fd()),
+            standard: [above_standard_files(stdin)?, above_standard_files(null)?, above_standard_files(stderr_end)?],
+            inherited: vec![memory.file(), monitor_end.as_fd()],
         };
-        let (monitor, far_end) = UnixStream::pair().map_err(failed)?;
-        let mut child = spawn(command(memory, far_end.into(), entry, icount)).map_err(failed)?;
-        let wake = child.stdin.take().expect("stdin is a pipe");
-        let pipe = child.stderr.take().expect("stderr is a pipe");
-        let stderr = Arc::new(Mutex::new(String::new()));
-        let text = Arc::clone(&stderr);
-        let reader = spawn_own("qemu-stderr".to_owned(), move || collect(pipe, &text));
-        let process = Self { child, wake, monitor, stderr, stderr_reader: reader.ok() };
-        // A wake-up must never block the scheduler: if the pipe is full, there are bytes that wake the image anyway.
-        rustix::fs::fcntl_setfl(&process.wake, OFlags::NONBLOCK).map_err(|errno| failed(errno.into()))?;
-        Ok(process)
+        // What stays open must not take the number of a standard file that the program opens later.
+        let wake = above_standard_files(wake)?;
+        let monitor = UnixStream::from(above_standard_files(monitor)?);
+        let stderr = io::PipeReader::from(above_standard_files(stderr)?);
+        rustix::fs::fcntl_setfl(&stderr, OFlags::NONBLOCK)?;
+        let group = Group::start(&program)?;
+        let is_sandboxed = arguments.is_sandboxed;
+        Ok(Self { group, wake, monitor, stderr, stderr_text: Vec::new(), is_sandboxed })
     }
 
     /// Sends the byte that wakes a core.
@@ -65,40 +93,68 @@ impl Process {
     /// # Errors
     /// As a message.
     pub fn wake(&mut self) -> Result<(), String> {
-        match self.wake.write(&[0]) {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
-            Err(error) => Err(format!("wake-up of {QEMU}: {error}")),
+        // A wake-up must never block the scheduler: if there is no room, there are bytes that wake the image anyway.
+        // And no signal may reach the program when QEMU has ended.
+        match rustix::net::send(&self.wake, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(_) | Err(Errno::AGAIN) => Ok(()),
+            Err(errno) => Err(format!("wake-up of {QEMU}: {errno}")),
         }
     }
 
     /// # Errors
     /// It has ended; the message has its status and its error output.
     pub fn check(&mut self) -> Result<(), String> {
-        match self.child.try_wait() {
-            Ok(None) => Ok(()),
-            Ok(Some(status)) => {
-                if let Some(reader) = self.stderr_reader.take() {
-                    // All output is read once the process has ended; a reader that panicked has none.
-                    let _ = reader.join();
-                }
+        self.read_stderr();
+        match self.group.status() {
+            None => Ok(()),
+            Some(status) => {
+                // What it wrote last.
+                self.read_stderr();
                 Err(format!("{QEMU} has ended ({status}){}", self.stderr_text()))
             }
-            Err(error) => Err(format!("{QEMU}: {error}")),
         }
+    }
+
+    /// Whether it has ended because it knows no sandbox. The next one is started without.
+    pub fn lacks_sandbox(&mut self) -> bool {
+        self.read_stderr();
+        let text = String::from_utf8_lossy(&self.stderr_text);
+        let lacks = self.is_sandboxed
+            && self.group.status().is_some()
+            && ["sandbox", "seccomp"].iter().any(|word| text.contains(word));
+        if lacks {
+            HAS_NO_SANDBOX.store(true, Ordering::Relaxed);
+        }
+        lacks
     }
 
     /// Its error output, for the end of a message.
     pub fn stderr_text(&self) -> String {
-        let text = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&self.stderr_text);
         if text.trim().is_empty() { String::new() } else { format!(": {}", text.trim()) }
+    }
+
+    /// Keeps the start of the error output, and reads the rest so that QEMU never waits for room.
+    fn read_stderr(&mut self) {
+        let (mut piece, mut total) = ([0; 4096], 0);
+        while total < STDERR_READ_MAX {
+            // The end of the output, or none for now. A pipe that can't be read has nothing to say.
+            let Some(len) = self.stderr.read(&mut piece).ok().filter(|&len| len != 0) else { return };
+            total += len;
+            let kept = len.min(STDERR_MAX - self.stderr_text.len());
+            self.stderr_text.extend(&piece[..kept]);
+        }
     }
 
     /// Program counter and frame pointer of core 0, as the monitor tells them.
     pub fn pc_and_fp(&mut self) -> Option<(u64, u64)> {
         self.monitor.set_read_timeout(Some(MONITOR_TIMEOUT)).ok()?;
-        self.monitor.set_write_timeout(Some(MONITOR_TIMEOUT)).ok()?;
-        self.monitor.write_all(b"info registers\n").ok()?;
+        // A monitor that reads nothing has room for one command.
+        let command = b"info registers\n";
+        let sent = rustix::net::send(&self.monitor, command, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).ok()?;
+        if sent != command.len() {
+            return None;
+        }
         let started = Instant::now();
         let mut answer = Vec::new();
         let mut piece = [0; 4096];
@@ -112,21 +168,9 @@ impl Process {
         None
     }
 
-    /// Ends it.
+    /// Ends it, and what it has started.
     pub fn kill(&mut self) {
-        // Neither fails but for a process that has been reaped already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.kill();
-        if let Some(reader) = self.stderr_reader.take() {
-            // It has come to the end of the output; what it has read is not needed any more.
-            let _ = reader.join();
-        }
+        self.group.kill();
     }
 }
 
@@ -139,89 +183,41 @@ fn registers(listing: &str) -> Option<(u64, u64)> {
     Some((value("PC=")?, value("X29=")?))
 }
 
-/// Keeps the start of QEMU's error output, and reads the rest so that QEMU never waits.
-fn collect(mut pipe: impl Read, text: &Mutex<String>) {
-    let mut bytes = Vec::new();
-    // A pipe that can't be read has nothing to say; the end of the process is reported elsewhere.
-    let _ = pipe.by_ref().take(STDERR_MAX).read_to_end(&mut bytes);
-    *text.lock().unwrap_or_else(PoisonError::into_inner) = String::from_utf8_lossy(&bytes).into_owned();
-    let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+/// What the command line of QEMU says.
+struct Arguments {
+    /// Bytes of RAM.
+    size: u64,
+    entry: u64,
+    icount: bool,
+    is_sandboxed: bool,
 }
 
-/// The command that runs the image.
-fn command(memory: &Arc<SharedMemory>, monitor: OwnedFd, entry: u64, icount: bool) -> Command {
-    let size = LOW_SIZE + memory.hbm_size();
-    let fd = memory.file().as_raw_fd();
-    let mut command = Command::new(QEMU);
-    command
-        .args(["-M", "virt,gic-version=2,memory-backend=ram", "-cpu", "cortex-a72", "-smp", "2"])
-        .args(["-nodefaults", "-display", "none", "-serial", "stdio"])
-        .args(["-m", &(size >> 20).to_string()])
-        .arg("-chardev")
-        .arg(format!("socket,id=monitor,fd={}", monitor.as_raw_fd()))
-        .args(["-mon", "chardev=monitor,mode=readline"])
-        .arg("-object")
-        .arg(format!("memory-backend-file,id=ram,size={size},mem-path=/proc/self/fd/{fd},share=on"))
-        .arg("-device")
-        .arg(format!("loader,addr={entry:#x},cpu-num=0"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    if icount {
-        // One instruction takes 1 ns of the machine's time, and its cycle counter counts ns.
-        command.args(["-icount", "shift=0"]);
-    }
-    let parent = rustix::process::getpid();
-    let memory = Arc::clone(memory);
-    // SAFETY: between fork and exec `prepare` makes system calls only: it neither allocates nor locks.
-    unsafe { command.pre_exec(move || prepare([memory.file(), monitor.as_fd()], parent)) };
-    command
-}
-
-/// What the child does before it becomes QEMU: it dies with its parent, and inherits `files`.
-fn prepare(files: [BorrowedFd<'_>; 2], parent: Pid) -> std::io::Result<()> {
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    if rustix::process::getppid() != Some(parent) {
-        // The parent has died before the signal was asked for.
-        return Err(std::io::Error::from_raw_os_error(rustix::io::Errno::SRCH.raw_os_error()));
-    }
-    // Only here: no other child of the parent gets the files.
-    for file in files {
-        rustix::io::fcntl_setfd(file, FdFlags::empty())?;
-    }
-    Ok(())
-}
-
-type SpawnRequest = (Command, SyncSender<std::io::Result<Child>>);
-
-/// Spawns from a thread that lives as long as the process: the death signal comes when the spawning *thread* ends.
-fn spawn(command: Command) -> std::io::Result<Child> {
-    /// The thread's process, and the way to it: a forked child has not got its parent's.
-    static SPAWNER: Mutex<Option<(u32, Sender<SpawnRequest>)>> = Mutex::new(None);
-    let gone = || std::io::Error::other("no thread to start it from");
-    let (reply, answer) = sync_channel(1);
-    {
-        let mut spawner = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
-        let pid = std::process::id();
-        let (_, sender) = match spawner.take() {
-            Some(known) if known.0 == pid => spawner.insert(known),
-            _ => spawner.insert((pid, start_spawner()?)),
-        };
-        sender.send((command, reply)).map_err(|_| gone())?;
-    }
-    answer.recv().map_err(|_| gone())?
-}
-
-fn start_spawner() -> std::io::Result<Sender<SpawnRequest>> {
-    let (sender, requests) = channel::<SpawnRequest>();
-    let run = move || {
-        for (mut command, reply) in requests {
-            // Whoever asked waits for the answer.
-            let _ = reply.send(command.spawn());
+impl Arguments {
+    /// The arguments; `memory` and `monitor` are numbers of files that it inherits.
+    fn list(&self, memory: i32, monitor: i32) -> Vec<OsString> {
+        let Self { size, entry, .. } = self;
+        let mut list: Vec<OsString> = Vec::new();
+        let mut add = |option: &str, value: String| list.extend([option.into(), value.into()]);
+        add("-M", "virt,gic-version=2,memory-backend=ram".to_owned());
+        add("-cpu", "cortex-a72".to_owned());
+        add("-smp", "2".to_owned());
+        add("-display", "none".to_owned());
+        add("-serial", "stdio".to_owned());
+        add("-m", (size >> 20).to_string());
+        add("-chardev", format!("socket,id=monitor,fd={monitor}"));
+        add("-mon", "chardev=monitor,mode=readline".to_owned());
+        add("-object", format!("memory-backend-file,id=ram,size={size},mem-path={OPEN_FILES}/{memory},share=on"));
+        add("-device", format!("loader,addr={entry:#x},cpu-num=0"));
+        if self.icount {
+            // One instruction takes 1 ns of the machine's time, and its cycle counter counts ns.
+            add("-icount", "shift=0".to_owned());
         }
-    };
-    spawn_own("qemu-spawner".to_owned(), run)?;
-    Ok(sender)
+        if self.is_sandboxed {
+            add("-sandbox", SANDBOX.to_owned());
+        }
+        list.push("-nodefaults".into());
+        list
+    }
 }
 
 #[cfg(test)]

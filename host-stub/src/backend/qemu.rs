@@ -30,7 +30,7 @@ use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, RefusedCall, Returned};
 use hcomm_sim::memory::Memory;
 
 /// How long the image may take from the start of the process until it takes launches.
-const BOOT_TIMEOUT: Duration = Duration::from_secs(10);
+const BOOT_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often to look for it.
 const BOOT_POLL: Duration = Duration::from_micros(200);
 /// How often to look whether QEMU is alive, and to forward the log, while a kernel runs.
@@ -71,7 +71,13 @@ impl QemuCpu {
         let (memory, image) = (Arc::clone(memory), Arc::clone(image));
         let next_check = Instant::now();
         let mut cpu = Self { memory, image, tables, soc, icount, process, log, refusals, seq: 0, next_check };
-        cpu.wait_ready()?;
+        match cpu.wait_ready() {
+            Err(_) if cpu.process.lacks_sandbox() => {
+                cpu.process = Process::start(&cpu.memory, cpu.image.entry, icount).map_err(Error::Boot)?;
+                cpu.wait_ready()?;
+            }
+            result => result?,
+        }
         Ok(cpu)
     }
 

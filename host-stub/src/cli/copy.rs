@@ -1,20 +1,22 @@
 //! `copy`: a file goes through the device, userIn to cclBuf to userOut, and both ends are compared.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use host_stub::DeviceBuffer;
+use host_stub::{DeviceBuffer, Error};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::digest::{self, PIECE};
+use super::digest;
 use super::failure::Failure;
 use super::number;
 use super::output::Output;
+use super::replace::{self, Replacement};
 use super::session::{self, CpuArg, Session};
 
 /// Most bytes of the file that are in device memory at a time, on each side.
@@ -25,7 +27,7 @@ const ROUND: u64 = 256 << 20;
 pub struct CopyArgs {
     /// File to read.
     input: PathBuf,
-    /// File to write. An existing one is replaced.
+    /// File to write. An existing one is replaced when the copy is complete.
     output: PathBuf,
     #[command(flatten)]
     session: session::SessionArgs,
@@ -63,22 +65,27 @@ struct Totals {
 }
 
 pub fn run(args: &CopyArgs, output: Output) -> Result<(), Failure> {
-    let (mut input, input_len) = open_input(&args.input)?;
-    refuse_same_file(&input, args)?;
-    // Before the output is touched: a device that does not open leaves an existing file as it is.
+    let mut input = Input::open(&args.input)?;
+    refuse_output(&input, args)?;
     let session = Session::open(&args.session, args.ccl_buffer)?;
-    let mut out = File::create(&args.output).map_err(|error| in_usage(&args.output, &error))?;
+    let mut out = Replacement::new(&args.output).map_err(|error| in_usage(&args.output, &error))?;
 
     // An allocation has at least one byte.
-    let size = input_len.clamp(1, ROUND);
-    let (user_in, user_out) = (session.device().malloc(size)?, session.device().malloc(size)?);
-    let progress = progress_bar(input_len, args.session.verbose);
+    let size = input.len.clamp(1, ROUND);
+    let allocate = || session.device().malloc(size);
+    let (user_in, user_out) =
+        allocate().and_then(|user_in| Ok((user_in, allocate()?))).map_err(|error| match error {
+            // The files are copied in rounds, so that the communicator's buffer is what takes the room.
+            Error::Alloc(_) => Failure::Usage(format!("{}: {error}", session::ccl_buffer_source(args.ccl_buffer))),
+            error => error.into(),
+        })?;
+    let progress = progress_bar(input.len, args.session.verbose);
     let mut totals = Totals::default();
     let mut hasher = Sha256::new();
-    let mut piece = vec![0; PIECE];
+    let mut piece = digest::piece()?;
     loop {
-        let len =
-            fill(&session, &user_in, &mut input, &mut hasher, &mut piece).map_err(|error| error.at(&args.input))?;
+        let len = fill(&session, &user_in, &mut input.file, &mut hasher, &mut piece)
+            .map_err(|error| error.at(&args.input))?;
         // An empty file is launched too, once.
         if len == 0 && totals.launches > 0 {
             break;
@@ -96,9 +103,12 @@ pub fn run(args: &CopyArgs, output: Output) -> Result<(), Failure> {
         }
     }
     progress.finish_and_clear();
-    drop(out);
+    input.check_unchanged(&args.input, totals.bytes)?;
 
-    let answer = answer(args, &session, &totals, digest::hex(hasher))?;
+    let at_output = |error| Moving::File(error).at(&args.output);
+    let sha256_out = digest::of_file(out.file(), &mut piece).map_err(at_output)?;
+    let answer = answer(args, &session, &totals, digest::hex(hasher), sha256_out)?;
+    out.commit().map_err(at_output)?;
     output.answer(&answer, |out| report(&answer, out))
 }
 
@@ -133,25 +143,63 @@ fn in_usage(path: &Path, error: &io::Error) -> Failure {
     Failure::Usage(format!("{}: {error}", path.display()))
 }
 
-fn open_input(path: &Path) -> Result<(File, u64), Failure> {
-    let file = File::open(path).map_err(|error| in_usage(path, &error))?;
-    let metadata = file.metadata().map_err(|error| in_usage(path, &error))?;
-    if !metadata.is_file() {
-        return Err(Failure::Usage(format!("{}: not a regular file", path.display())));
-    }
-    Ok((file, metadata.len()))
+/// The file that is read, and what it was when the copy began.
+struct Input {
+    file: File,
+    metadata: Metadata,
+    len: u64,
 }
 
-/// Writing to the file that is read would empty it first; what is written is read again, so it must be a regular file.
-fn refuse_same_file(input: &File, args: &CopyArgs) -> Result<(), Failure> {
-    let Ok(existing) = std::fs::metadata(&args.output) else { return Ok(()) };
-    if !existing.is_file() {
-        return Err(Failure::Usage(format!("{}: not a regular file", args.output.display())));
+impl Input {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let file = host_stub::file::open_regular(path).map_err(|error| in_usage(path, &error))?;
+        let metadata = file.metadata().map_err(|error| in_usage(path, &error))?;
+        let len = metadata.len();
+        Ok(Self { file, metadata, len })
     }
-    let input = input.metadata().map_err(|error| in_usage(&args.input, &error))?;
-    if (input.dev(), input.ino()) == (existing.dev(), existing.ino()) {
-        let (input, output) = (args.input.display(), args.output.display());
-        return Err(Failure::Usage(format!("{input} and {output} are the same file")));
+
+    /// # Errors
+    /// Not `copied` bytes, or the file was written since it was opened: what was copied may be a mixture.
+    fn check_unchanged(&self, path: &Path, copied: u64) -> Result<(), Failure> {
+        let now = self.file.metadata().map_err(|error| Moving::File(error).at(path))?;
+        let times = |metadata: &Metadata| (metadata.mtime(), metadata.mtime_nsec());
+        let (before, path) = (self.len, path.display());
+        if now.len() != before || copied != before {
+            let now = now.len();
+            let text =
+                format!("{path} has changed while it was copied: {before} bytes, {copied} read, {now} bytes now");
+            return Err(Failure::Device(text));
+        }
+        if times(&now) != times(&self.metadata) {
+            return Err(Failure::Device(format!("{path} has changed while it was copied: it was written")));
+        }
+        Ok(())
+    }
+}
+
+/// The output replaces a regular file or none; not the one that is read, and none that this command writes its answer to.
+fn refuse_output(input: &Input, args: &CopyArgs) -> Result<(), Failure> {
+    let (source, target) = (args.input.display(), args.output.display());
+    let existing = std::fs::metadata(&args.output).ok();
+    if existing.as_ref().is_some_and(|existing| !existing.is_file()) {
+        return Err(Failure::Usage(format!("{target}: not a regular file")));
+    }
+    if existing.as_ref().is_some_and(|existing| replace::is_same(existing, &input.metadata)) {
+        return Err(Failure::Usage(format!("{source} and {target} are the same file")));
+    }
+    for (name, stream) in [("output", io::stdout().as_fd()), ("error output", io::stderr().as_fd())] {
+        // A stream that is closed is no file.
+        let Some(stream) = stream.try_clone_to_owned().ok().and_then(|file| File::from(file).metadata().ok()) else {
+            continue;
+        };
+        for (path, file) in [(&args.output, existing.as_ref()), (&args.input, Some(&input.metadata))] {
+            if file.is_some_and(|file| replace::is_same(file, &stream)) {
+                let path = path.display();
+                return Err(Failure::Usage(format!(
+                    "{path} is the standard {name}, where this command says what it did"
+                )));
+            }
+        }
     }
     Ok(())
 }
@@ -192,7 +240,7 @@ fn drain(
     session: &Session,
     user_out: &DeviceBuffer,
     len: u64,
-    out: &mut File,
+    out: &mut Replacement,
     piece: &mut [u8],
     progress: &ProgressBar,
 ) -> Result<(), Moving> {
@@ -208,8 +256,13 @@ fn drain(
 }
 
 /// Compares both files' digests, the output's from what the file holds now.
-fn answer(args: &CopyArgs, session: &Session, totals: &Totals, sha256_in: String) -> Result<Answer, Failure> {
-    let sha256_out = digest::of_file(&args.output).map_err(|error| Moving::File(error).at(&args.output))?;
+fn answer(
+    args: &CopyArgs,
+    session: &Session,
+    totals: &Totals,
+    sha256_in: String,
+    sha256_out: String,
+) -> Result<Answer, Failure> {
     if sha256_in != sha256_out {
         let (input, output) = (args.input.display(), args.output.display());
         let text = format!("{output} has SHA-256 {sha256_out}, but {input} has {sha256_in}");

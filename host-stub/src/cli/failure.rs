@@ -68,7 +68,8 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let text = error.to_string();
         match error {
-            Error::Load(_) | Error::BadBuffSize(_) | Error::ZeroCclBuffer => Self::Usage(text),
+            // Device memory runs out by the sizes that the arguments ask for alone.
+            Error::Load(_) | Error::BadBuffSize(_) | Error::ZeroCclBuffer | Error::Alloc(_) => Self::Usage(text),
             Error::Refused(_) | Error::UnsupportedFault(_) | Error::DeterministicQemu => Self::Unsupported(text),
             Error::Device(error) | Error::AlreadyFailed(error) => Self::Runtime(text, error.runtime_code()),
             _ => Self::Device(text),

@@ -8,6 +8,7 @@ mod failure;
 mod number;
 mod output;
 mod products;
+mod replace;
 mod run;
 mod session;
 mod sqe;

@@ -41,6 +41,14 @@ pub fn positive(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Parses a number of seconds that is not 0, as a limit.
+pub fn seconds(text: &str) -> Result<u64, String> {
+    match u32(text)? {
+        0 => Err("a limit is at least 1 s".into()),
+        seconds => Ok(seconds.into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +74,14 @@ mod tests {
         assert!(u64("0x10000000000000000").unwrap_err().contains("64 bits"));
         assert!(u32("0x100000000").unwrap_err().contains("32 bits"));
         assert!(u16("65536").unwrap_err().contains("16 bits"));
+    }
+
+    /// Case 152.
+    #[test]
+    fn limit_is_from_1_s_to_32_bits_of_seconds() {
+        assert_eq!(seconds("0"), Err("a limit is at least 1 s".into()));
+        assert_eq!((seconds("1"), seconds("4294967295")), (Ok(1), Ok(4_294_967_295)));
+        assert_eq!(seconds("4294967296"), Err("above 0xffffffff, the largest that 32 bits hold".into()));
     }
 
     #[test]

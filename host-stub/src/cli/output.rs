@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
+use host_stub::signals::without_write_signals;
 use serde::Serialize;
 
 use super::failure::Failure;
@@ -12,6 +13,20 @@ use super::failure::Failure;
 pub struct Output {
     /// One JSON object instead of text.
     pub json: bool,
+}
+
+/// Standard output, on which a failure is always an error and never a signal.
+struct StandardOutput;
+
+impl Write for StandardOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Not by way of `Stdout`, which would write what is left once more when the process ends.
+        Ok(without_write_signals(|| rustix::io::write(io::stdout(), bytes))?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The object that stands for a failure.
@@ -30,7 +45,7 @@ impl Output {
         answer: &T,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        let mut out = BufWriter::new(io::stdout().lock());
+        let mut out = BufWriter::new(StandardOutput);
         if self.json {
             serde_json::to_writer(&mut out, answer).map_err(io::Error::from)?;
             writeln!(out)?;

@@ -2,8 +2,11 @@
 
 use std::io::{self, Write};
 
+use hcomm_aicpu::spec::DeviceAddr;
+use host_stub::Error;
 use serde::Serialize;
 
+use super::digest;
 use super::failure::Failure;
 use super::number;
 use super::output::Output;
@@ -49,28 +52,37 @@ struct Answer {
 pub fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     let session = Session::open(&args.session, None)?;
     let (ccl_buf, ccl_buf_size, len) = (session.ccl_buf(), session.ccl_buf_size(), args.len);
-    let host_len = usize::try_from(len).ok().filter(|_| len <= ccl_buf_size).ok_or_else(|| {
-        Failure::Usage(format!("--len {len} is above the {ccl_buf_size} bytes of the ccl buffer (see HCCL_BUFFSIZE)"))
-    })?;
+    if len > ccl_buf_size {
+        let text = format!("--len {len} is above the {ccl_buf_size} bytes of the ccl buffer (see HCCL_BUFFSIZE)");
+        return Err(Failure::Usage(text));
+    }
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
-    let mut input = vec![0; host_len];
-    fastrand::Rng::with_seed(seed).fill(&mut input);
-
     let device = session.device();
     // An allocation has at least one byte.
-    let user_in = device.malloc(len.max(1))?;
-    device.copy_in(user_in.addr(), &input)?;
-    // Every byte of the destination is wrong before the copy, so that a byte which is not copied shows.
-    let mut copied: Vec<u8> = input.iter().map(|byte| !byte).collect();
-    device.copy_in(ccl_buf, &copied)?;
+    let user_in = device.malloc(len.max(1)).map_err(|error| match error {
+        Error::Alloc(_) => Failure::Usage(format!("--len {len}: {error}")),
+        error => error.into(),
+    })?;
+    let mut pieces = Pieces::new(seed, len)?;
+    while let Some((at, piece)) = pieces.next() {
+        device.copy_in(user_in.at(at), piece)?;
+        // Every byte of the destination is wrong before the copy, so that a byte which is not copied shows.
+        piece.iter_mut().for_each(|byte| *byte = !*byte);
+        device.copy_in(DeviceAddr(ccl_buf.0 + at), piece)?;
+    }
 
     let stats = session.copy_to_ccl_buf(user_in.addr(), len)?;
 
-    device.copy_out(ccl_buf, &mut copied)?;
-    if let Some(at) = input.iter().zip(&copied).position(|(expected, found)| expected != found) {
-        let (expected, found) = (input[at], copied[at]);
-        let text = format!("byte {at} of ccl_buf is {found:#04x}, not {expected:#04x} (seed {seed:#x}, len {len})");
-        return Err(Failure::Device(text));
+    let mut pieces = Pieces::new(seed, len)?;
+    let mut copied = digest::piece()?;
+    while let Some((start, input)) = pieces.next() {
+        let copied = &mut copied[..input.len()];
+        device.copy_out(DeviceAddr(ccl_buf.0 + start), copied)?;
+        if let Some(at) = input.iter().zip(&*copied).position(|(expected, found)| expected != found) {
+            let (expected, found, at) = (input[at], copied[at], start + at as u64);
+            let text = format!("byte {at} of ccl_buf is {found:#04x}, not {expected:#04x} (seed {seed:#x}, len {len})");
+            return Err(Failure::Device(text));
+        }
     }
     let thread = session.thread();
     let info = session
@@ -94,6 +106,30 @@ pub fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
         verified: true,
     };
     output.answer(&answer, |out| report(&answer, out))
+}
+
+/// The random input in pieces: what the host needs of its own memory does not depend on the length.
+struct Pieces {
+    random: fastrand::Rng,
+    piece: Vec<u8>,
+    done: u64,
+    len: u64,
+}
+
+impl Pieces {
+    fn new(seed: u64, len: u64) -> Result<Self, Failure> {
+        Ok(Self { random: fastrand::Rng::with_seed(seed), piece: digest::piece()?, done: 0, len })
+    }
+
+    /// Offset of the next piece, and its bytes.
+    fn next(&mut self) -> Option<(u64, &mut [u8])> {
+        let at = self.done;
+        let len = (self.len - at).min(self.piece.len() as u64);
+        let piece = &mut self.piece[..len as usize];
+        self.random.fill(piece);
+        self.done += len;
+        (len != 0).then_some((at, piece))
+    }
 }
 
 fn report(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {

@@ -10,10 +10,12 @@ use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 use hcomm_kernel::{LocalCopyParams, STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams};
+use host_stub::comm::BUFFSIZE_VAR;
 use host_stub::product::{DEFAULT_PRODUCT, PRODUCTS, Product};
 use host_stub::sim::deadlock;
 use host_stub::{
-    Comm, CommOptions, ControlPair, Cpu, Device, DeviceOptions, FaultPlan, FaultRule, Kernel, LaunchStats, Stream,
+    Comm, CommOptions, ControlPair, Cpu, Device, DeviceOptions, Error, FaultPlan, FaultRule, Kernel, LaunchStats,
+    Stream,
 };
 use serde::{Serialize, Serializer};
 
@@ -56,7 +58,7 @@ pub struct SessionArgs {
     #[arg(long = "fault", value_name = "SPEC")]
     faults: Vec<FaultRule>,
     /// Limit of a kernel, and of a task that waits in its queue. 5 with --fault; without it 1900 and 60.
-    #[arg(long, value_name = "SECONDS", value_parser = number::positive)]
+    #[arg(long, value_name = "SECONDS", value_parser = number::seconds)]
     timeout: Option<u64>,
     /// How long a wait may last while nothing in the device can go on. Without it: HCOMM_SIM_DEADLOCK_LIMIT, then the limit of
     /// the wait itself.
@@ -100,6 +102,15 @@ impl From<CpuArg> for Cpu {
             CpuArg::Qemu => Self::Qemu,
             CpuArg::Native => Self::Native,
         }
+    }
+}
+
+/// Where the size of the communicator's buffer comes from.
+pub fn ccl_buffer_source(ccl_buffer: Option<u64>) -> String {
+    match (ccl_buffer, std::env::var_os(BUFFSIZE_VAR)) {
+        (Some(bytes), _) => format!("--ccl-buffer {bytes}"),
+        (None, Some(value)) => format!("{BUFFSIZE_VAR}={}", value.display()),
+        (None, None) => format!("{BUFFSIZE_VAR} is not set"),
     }
 }
 
@@ -151,7 +162,10 @@ impl Session {
         }
         let device = Device::open(options)?;
         let comm = Comm::with_options(&device, CommOptions { ccl_buffer })?;
-        let (ccl_buf, ccl_buf_size) = comm.hccl_buffer()?;
+        let (ccl_buf, ccl_buf_size) = comm.hccl_buffer().map_err(|error| match error {
+            Error::Alloc(_) => Failure::Usage(format!("{}: {error}", ccl_buffer_source(ccl_buffer))),
+            error => error.into(),
+        })?;
         let thread = comm.acquire_threads(Engine::AICPU_TS, 1, STAGED_COPY_INPUT_NOTIFIES + 1)?[0];
         let (local_copy, staged_copy) = (device.load_kernel("local_copy")?, device.load_kernel("staged_copy")?);
         let stream = Stream::new(&device);

@@ -17,6 +17,7 @@ use zerocopy::IntoBytes;
 use super::failure::Failure;
 use super::number;
 use super::output::Output;
+use super::session;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -89,7 +90,7 @@ pub struct CopyArgs {
     /// Address of the first byte written.
     #[arg(long, value_name = "ADDR", value_parser = number::u64)]
     dst: u64,
-    /// Bytes. Up to 0xffffffff they make one descriptor, above that one for each chunk of 4 GiB - 2 MiB.
+    /// Bytes. Up to 0xffffffff they make one descriptor, above that one for each chunk of 4 GiB - 2 MiB, up to address 2^64.
     #[arg(long, value_name = "BYTES", value_parser = number::u64)]
     len: u64,
     /// Reduce into the destination: sum, max or min of int8, int16, int32, fp16, fp32 or bf16.
@@ -287,6 +288,14 @@ fn encode_one((soc, sqe): (Soc, Sqe), output: Output) -> Result<(), Failure> {
 fn encode_copy(args: &CopyArgs, output: Output) -> Result<(), Failure> {
     let soc = soc(&args.soc)?;
     let opcode = args.reduce.as_deref().map_or(Ok(0), reduce_opcode)?;
+    for (option, addr) in [("--src", args.src), ("--dst", args.dst)] {
+        // A single descriptor holds what it is told. Of several the later ones would have addresses that nobody asked for.
+        let is_split = args.len > u32::MAX.into();
+        if is_split && addr.checked_add(args.len - 1).is_none() {
+            let text = format!("{option} {addr:#x} + --len {:#x} is past the end of 64-bit addresses", args.len);
+            return Err(Failure::Usage(text));
+        }
+    }
     let answer = EncodeAnswer { soc, sqes: Descriptors { args, format: Format::new(soc, args)?, opcode } };
     output.answer(&answer, |out| answer.sqes.iter().try_for_each(|hex| writeln!(out, "{hex}")))
 }
@@ -321,7 +330,17 @@ struct DecodeAnswer {
 }
 
 fn by_name<S: Serializer>(fields: &[Field], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(fields.iter().map(|field| (field.name, field.value)))
+    serializer.collect_map(fields.iter().map(|field| (field.name, Value(field))))
+}
+
+/// Value of a field in JSON. An address has 64 bits, of which many readers of JSON keep only 53, so it is text as in `run`.
+struct Value<'a>(&'a Field);
+
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Field { name, value, .. } = self.0;
+        if name.ends_with("_addr") { session::hex(value, serializer) } else { serializer.serialize_u64(*value) }
+    }
 }
 
 /// A field that the device refuses: a reserved one that is set is wrong data, others are features that are not there.

@@ -1,6 +1,6 @@
 //! What tests share: [`Rig`], an open device with communicator and stream; [`calls`] of kernel `call_list`; [`cli`], the
 //! `host-stub` program as a user runs it; [`Rng`], random numbers from a seed; [`LIMIT`] and [`wait_until`] for what must
-//! happen; [`root`] and [`target_dir`], where files are.
+//! happen; [`root`] and [`target_dir`], where files are; [`Folder`] for files of a test; [`marked`] finds processes.
 //!
 //! ```no_run
 //! use hcomm_testkit::{CPUS, Rig, calls::copy, pattern};
@@ -19,9 +19,13 @@
 
 pub mod calls;
 pub mod cli;
+mod folder;
+mod processes;
 mod rig;
 mod run;
 
 pub use fastrand::Rng;
+pub use folder::Folder;
+pub use processes::marked;
 pub use rig::{CPUS, Rig, at, pattern};
 pub use run::{DEADLOCK_LIMIT, LIMIT, root, target_dir, wait_until};
