@@ -6,10 +6,10 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use rustix::fs::{FsWord, OFlags};
 
 /// `f_type` of /proc, whose files say that they are regular ones; a read of some waits without limit (proc(5)).
-const PROC_MAGIC: i64 = 0x9fa0;
+const PROC_MAGIC: FsWord = 0x9fa0;
 
 /// Opens a regular file to read it. Never waits for another process, as a FIFO makes a reader do.
 ///
@@ -18,7 +18,7 @@ const PROC_MAGIC: i64 = 0x9fa0;
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
     let system = rustix::fs::fstatfs(&file)?;
-    if !file.metadata()?.is_file() || i64::try_from(system.f_type) == Ok(PROC_MAGIC) {
+    if !file.metadata()?.is_file() || system.f_type == PROC_MAGIC {
         return Err(not_regular());
     }
     Ok(file)
