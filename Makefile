@@ -2,6 +2,7 @@
 
 TARGET_DIR := $(shell scripts/target_dir.sh)
 IMAGE_TARGET := aarch64-unknown-none
+LINUX_TARGET := aarch64-unknown-linux-gnu
 export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 
 HOST_STUB := cargo run --locked --release -p host-stub --
@@ -81,10 +82,11 @@ else
 endif
 
 lib: setup ## build the libraries for C and C++, of the host and of kernels
-	@scripts/setup.sh cross
+	@scripts/setup.sh linux
 	scripts/lib.sh host "$(TARGET_DIR)/lib" release
 	scripts/lib.sh device "$(TARGET_DIR)/lib/device/host"
 	scripts/lib.sh device "$(TARGET_DIR)/lib/device/$(IMAGE_TARGET)" $(IMAGE_TARGET)
+	scripts/lib.sh device "$(TARGET_DIR)/lib/device/$(LINUX_TARGET)" $(LINUX_TARGET)
 
 install: lib ## install headers and libraries for C and C++ below PREFIX (default /usr/local)
 	scripts/install.sh "$(TARGET_DIR)/lib" "$(or $(PREFIX),/usr/local)"
@@ -94,16 +96,15 @@ KERNELS_OF_TESTS := $(addprefix tests/c/,copy_kernel.c control_kernel.c staged_c
 # What the tests of the C API need: the libraries as the other tests compile them, and an image with the kernels of tests/c;
 # if there is a clang, one of its making, too.
 capi: setup
-	@scripts/setup.sh cross valgrind
+	@scripts/setup.sh linux valgrind
 	scripts/lib.sh host "$(TARGET_DIR)/capi" dev
 	scripts/lib.sh device "$(TARGET_DIR)/capi/device/host"
 	scripts/lib.sh device "$(TARGET_DIR)/capi/device/$(IMAGE_TARGET)" $(IMAGE_TARGET)
+	scripts/lib.sh device "$(TARGET_DIR)/capi/device/$(LINUX_TARGET)" $(LINUX_TARGET)
 	scripts/kernel_image.sh "$(TARGET_DIR)/capi/kernels.elf" $(KERNELS_OF_TESTS)
 	@rm -f "$(TARGET_DIR)/capi/kernels-clang.elf"
 	@! command -v clang >/dev/null || DEVICE_CC=clang DEVICE_CXX=clang++ \
 		scripts/kernel_image.sh "$(TARGET_DIR)/capi/kernels-clang.elf" $(KERNELS_OF_TESTS)
-
-LINUX_TARGET := aarch64-unknown-linux-gnu
 
 # On the oldest core that an AI CPU may be, and on one with all that QEMU knows.
 card-test: ## run the tests of a card's queue as AArch64 code, in qemu-aarch64

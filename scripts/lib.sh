@@ -9,16 +9,21 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 TARGET_DIR=$(scripts/target_dir.sh)
 readonly TARGET_DIR
 readonly SONAME=libhcomm_sim.so.0
+readonly IMAGE_TARGET=aarch64-unknown-none
+readonly LINUX_TARGET=aarch64-unknown-linux-gnu
 
 # The names of a list, one a line.
 names() { sed 's/#.*//; /^[[:space:]]*$/d' "$@"; }
 
 # Links archive $1 into object $2, which defines the names of list $3 and no others; then ld, objcopy and its options.
 one_object() {
-    local archive=$1 object=$2 list=$3 ld=$4 objcopy=$5
+    local archive=$1 object=$2 list=$3 ld=$4 objcopy=$5 take=(--whole-archive)
     shift 5
-    # All of it: the table of kernels has no symbol that it could be asked for by. The program's link drops the rest.
-    "$ld" -r -o "$object" --whole-archive "$archive"
+    # All of it: the table of kernels has no symbol that it could be asked for by. The program's link drops the rest. Not so for
+    # Linux on a card: all of it has constructors, which choose atomics at run time, and which no link drops.
+    # shellcheck disable=SC2046 # One option a word.
+    [ "${target:-}" != "$LINUX_TARGET" ] || take=($(sed 's/^/--undefined=/' "$list"))
+    "$ld" -r -o "$object" "${take[@]}" "$archive"
     # Bitcode of the standard library, linked together, is none any more, and tools that read it fail.
     "$objcopy" --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd --keep-global-symbols="$list" \
         "$@" "$object"
@@ -46,7 +51,7 @@ host() {
 
 device() {
     local dir=$1 target=${2:-} ld=ld objcopy=objcopy ar=ar
-    local flags=() folder=$TARGET_DIR/release
+    local flags=() codegen=(-C panic=abort) folder=$TARGET_DIR/release
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     names docs/abi.txt > "$work/names"
@@ -54,14 +59,21 @@ device() {
         flags=(--target "$target")
         folder=$TARGET_DIR/$target/release
     fi
-    if [ "$target" = aarch64-unknown-none ]; then
-        ld=aarch64-linux-gnu-ld objcopy=aarch64-linux-gnu-objcopy ar=aarch64-linux-gnu-ar
-        printf '%s\n' memcpy memmove memset memcmp >> "$work/names"
-    fi
+    case $target in
+        "$IMAGE_TARGET")
+            ld=aarch64-linux-gnu-ld objcopy=aarch64-linux-gnu-objcopy ar=aarch64-linux-gnu-ar
+            printf '%s\n' memcpy memmove memset memcmp >> "$work/names"
+            ;;
+        "$LINUX_TARGET")
+            ld=aarch64-linux-gnu-ld objcopy=aarch64-linux-gnu-objcopy ar=aarch64-linux-gnu-ar
+            # The helpers of outline atomics ask the C library what the core has.
+            codegen+=(-C target-feature=-outline-atomics)
+            ;;
+    esac
     mkdir -p "$dir"
     # No unwinding, and no tables for it: nothing above the entry points could catch it, and a program of C has nothing that unwinds.
     cargo rustc --locked -p hcomm-aicpu --lib --crate-type staticlib --features c-abi,c-platform,panic-handler --release \
-        ${flags[@]+"${flags[@]}"} -- -C panic=abort
+        ${flags[@]+"${flags[@]}"} -- "${codegen[@]}"
     one_object "$folder/libhcomm_aicpu.a" "$work/hcomm_aicpu.o" "$work/names" $ld $objcopy \
         --remove-section=.eh_frame --remove-section=.gcc_except_table --remove-section='.data.DW.ref.*'
     # What only those tables asked for.

@@ -23,7 +23,7 @@ const HAL: [&str; 11] = [
 const LOG: [&str; 5] = ["DlogRecord", "CheckLogLevel", "dlog_getlevel", "DlogFlush", "DlogVaList"];
 
 /// What compilers call on their own account.
-const MEMORY: [&str; 4] = ["memcpy", "memmove", "memset", "memcmp"];
+const MEMORY: [&str; 5] = ["memcpy", "memmove", "memset", "memcmp", "bcmp"];
 
 /// Calls of the vendor's library, for kernels that go through it.
 const VENDOR: [&str; 15] = [
