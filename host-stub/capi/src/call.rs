@@ -215,7 +215,10 @@ fn answer(
     match result {
         Ok(()) => ACL_SUCCESS,
         Err(error) => {
-            log::error!("{function}: {error}");
+            // In a forked child a thread of the parent may hold the lock of standard error for good.
+            if !matches!(error, CallError::Forked { .. }) {
+                log::error!("{function}: {error}");
+            }
             recent::keep(&format!("{function}: {error}"));
             code(&error)
         }

@@ -45,7 +45,8 @@ unsafe extern "C" {
     fn dladdr(addr: *const c_void, info: *mut DlInfo) -> c_int;
 }
 
-/// Loads the library of a kernel. `path` is absolute, so that no search path of the dynamic linker is asked.
+/// Loads the library of a kernel. `path` is that of a regular file, and absolute, so that no search path of the dynamic linker is
+/// asked.
 ///
 /// # Errors
 /// Why not.
@@ -189,10 +190,6 @@ impl Names {
     /// # Errors
     /// The file can't be read, or is no shared library for this machine.
     fn read(path: &Path) -> Result<Self, String> {
-        // Looked at before it is opened: to open a named pipe waits for its other end without limit.
-        if !path.metadata().map_err(|error| error.to_string())?.is_file() {
-            return Err("it is not a regular file".to_owned());
-        }
         let file = File::open(path).map_err(|error| error.to_string())?;
         let cache = ReadCache::new(file);
         let broken = |error: object::Error| format!("it is a damaged ELF file: {error}");
