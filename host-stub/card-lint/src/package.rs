@@ -95,6 +95,10 @@ fn unpack(data: &[u8]) -> Result<Vec<(String, Entry)>, String> {
     for entry in Archive::new(&unpacked[..]).entries().map_err(damaged)? {
         let mut entry = entry.map_err(damaged)?;
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let path = without_dot(&path).to_owned();
+        if path.is_empty() {
+            continue;
+        }
         let header = entry.header();
         let (kind, mode) = (header.entry_type(), header.mode().map_err(damaged)? & 0o7777);
         let mut data = Vec::new();
@@ -105,6 +109,14 @@ fn unpack(data: &[u8]) -> Result<Vec<(String, Entry)>, String> {
         entries.push((path, Entry { kind, mode, data }));
     }
     Ok(entries)
+}
+
+/// A path without the `./` that `tar -C folder .` puts before each, and in front of nothing for the folder itself.
+fn without_dot(mut path: &str) -> &str {
+    while let Some(rest) = path.strip_prefix("./") {
+        path = rest.trim_start_matches('/');
+    }
+    if path == "." { "" } else { path }
 }
 
 fn check_entry(path: &str, entry: &Entry, sink: &mut Sink) {

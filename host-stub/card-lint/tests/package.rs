@@ -300,6 +300,22 @@ fn each_planted_violation_of_a_package_is_found() {
 }
 
 #[test]
+fn paths_may_begin_with_the_folder_that_was_packed() {
+    let mut package = Package::new("dotted_library");
+    for entry in &mut package.entries {
+        entry.0.insert_str(0, "./");
+    }
+    package.entries.insert(0, ("./".to_owned(), EntryType::Directory, 0o755, Vec::new()));
+    let report = check(&package.write("dotted"), Profile::Own);
+    assert!(report.findings.is_empty(), "{report:#?}");
+    // They are the same paths as without it.
+    let mut again = package.entries[2].clone();
+    again.0 = again.0.replacen("./", "", 1);
+    package.entries.push(again);
+    assert_eq!(severities(&package.write("dotted_twice"), Check::Layout, "is there twice"), WARNS);
+}
+
+#[test]
 fn damaged_archives_are_named_and_never_read_outside() {
     let clean = Package::new("damaged_library");
     let whole = fs::read(clean.write("whole")).unwrap();
