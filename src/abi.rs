@@ -3,113 +3,90 @@
 use core::ffi::{CStr, c_char, c_void};
 
 use crate::error::Error;
-use crate::notify::Action;
-use crate::port::refuse;
-use crate::reduce::Elements;
-use crate::short::Short;
-use crate::spec::DeviceAddr;
+use crate::ops::{self, aclrt_notify, batch, comm, copy, notify, reduce, timeout};
+use crate::port::Platform;
+use crate::port::hooks::Hooks;
 use crate::spec::code::HCCL_SUCCESS;
 use crate::spec::comm::COMM_NAME_LEN;
 use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::thread::ThreadHandle;
+use crate::sq::Fast;
 use crate::thread::Thread;
-use crate::{aclrt_notify, batch, comm, copy, notify, reduce, timeout};
 
-/// Queues a copy of `len` bytes of device memory from `src` to `dst` on the queue of `thread` and returns; the copy itself
-/// runs later. Source: interface document, `HcommLocalCopyOnThread`.
-///
-/// The pointers are device addresses and never dereferenced here.
-///
-/// # Errors
-/// 0, or in this order: 2 `dst` or `src` null (also for `len` 0), 2 `thread` 0, 6 a handle that names no live AICPU_TS
-/// thread, 1 an address + `len` past 2^64, 22 suspended, 9 queue full for too long, 16 doorbell refused; 7 outside a kernel.
-#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
-#[allow(non_snake_case)]
-pub extern "C" fn HcommLocalCopyOnThread(thread: u64, dst: *mut c_void, src: *const c_void, len: u64) -> i32 {
-    let (thread, dst, src) = (ThreadHandle(thread), dst.into(), src.into());
-    #[cold]
-    #[inline(never)]
-    fn finish(thread: ThreadHandle, dst: DeviceAddr, src: DeviceAddr, len: u64, short: Short) -> i32 {
-        answer("HcommLocalCopyOnThread", short.or_else(thread, || copy::long(thread, dst, src, len)))
-    }
-    or_finish(copy::short(thread, dst, src, len), |short| finish(thread, dst, src, len, short))
+/// C functions that queue a task on a thread. The fast path is inlined into each; what is left is out of line and takes plain
+/// arguments, so that the fast path needs no stack for them.
+macro_rules! calls {
+    ($($(#[$doc:meta])* $name:ident($thread:ident, $($arg:ident: $type:ty),*) => $operation:expr;)*) => {$(
+        $(#[$doc])*
+        #[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
+        #[allow(non_snake_case)]
+        pub extern "C" fn $name($thread: u64, $($arg: $type),*) -> i32 {
+            #[cold]
+            #[inline(never)]
+            fn finish($thread: u64, $($arg: $type),*, fast: Fast) -> i32 {
+                answer(stringify!($name), ops::finish(ThreadHandle($thread), $operation, fast))
+            }
+            match ops::fast(ThreadHandle($thread), $operation) {
+                Fast::Queued => HCCL_SUCCESS,
+                // By itself: a constant costs the path before it nothing.
+                Fast::NotTaken => finish($thread, $($arg),*, Fast::NotTaken),
+                fast => finish($thread, $($arg),*, fast),
+            }
+        }
+    )*};
 }
 
-/// Queues `dst[i] = op(dst[i], src[i])` for `count` elements of `data_type` on the queue of `thread`. Source: device-side
-/// interface, `HcommLocalReduceOnThread`.
-///
-/// `data_type` is a `HcommDataType`, `reduce_op` a `HcommReduceOp`. Addresses are multiples of the element size.
-///
-/// # Errors
-/// 0, or in this order: 2 `dst`, `src` or `thread` null, 6 as [`HcommLocalCopyOnThread`], 5 type or operator that the engine
-/// does not compute, 1 `count` times size or an address + length past 2^64, or an address between elements; 22, 9, 16.
-#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
-#[allow(non_snake_case)]
-pub extern "C" fn HcommLocalReduceOnThread(
-    thread: u64,
-    dst: *mut c_void,
-    src: *const c_void,
-    count: u64,
-    data_type: i32,
-    reduce_op: i32,
-) -> i32 {
-    let (thread, dst, src) = (ThreadHandle(thread), dst.into(), src.into());
-    #[cold]
-    #[inline(never)]
-    fn finish(
-        thread: ThreadHandle,
-        dst: DeviceAddr,
-        src: DeviceAddr,
+calls! {
+    /// Queues a copy of `len` bytes of device memory from `src` to `dst` on the queue of `thread` and returns; the copy itself
+    /// runs later. Source: interface document, `HcommLocalCopyOnThread`.
+    ///
+    /// The pointers are device addresses and never dereferenced here.
+    ///
+    /// # Errors
+    /// 0, or in this order: 2 `dst` or `src` null (also for `len` 0), 2 `thread` 0, 6 a handle that names no live AICPU_TS
+    /// thread, 1 an address + `len` past 2^64, 22 suspended, 9 queue full for too long, 16 doorbell refused; 7 outside a kernel.
+    HcommLocalCopyOnThread(thread, dst: *mut c_void, src: *const c_void, len: u64)
+        => copy::Copy { dst: dst.into(), src: src.into(), len };
+
+    /// Queues `dst[i] = op(dst[i], src[i])` for `count` elements of `data_type` on the queue of `thread`. Source: device-side
+    /// interface, `HcommLocalReduceOnThread`.
+    ///
+    /// `data_type` is a `HcommDataType`, `reduce_op` a `HcommReduceOp`. Addresses are multiples of the element size.
+    ///
+    /// # Errors
+    /// 0, or in this order: 2 `dst`, `src` or `thread` null, 6 as [`HcommLocalCopyOnThread`], 5 type or operator that the engine
+    /// does not compute, 1 `count` times size or an address + length past 2^64, or an address between elements; 22, 9, 16.
+    HcommLocalReduceOnThread(
+        thread,
+        dst: *mut c_void,
+        src: *const c_void,
         count: u64,
-        data_type: DataType,
-        op: ReduceOp,
-        short: Short,
-    ) -> i32 {
-        let elements = Elements { count, data_type, op };
-        answer("HcommLocalReduceOnThread", short.or_else(thread, || reduce::long(thread, dst, src, elements)))
-    }
-    let (data_type, op) = (DataType(data_type), ReduceOp(reduce_op));
-    let short = reduce::short(thread, dst, src, Elements { count, data_type, op });
-    or_finish(short, |short| finish(thread, dst, src, count, data_type, op, short))
-}
+        data_type: i32,
+        reduce_op: i32
+    ) => reduce::Reduce {
+        dst: dst.into(),
+        src: src.into(),
+        count,
+        data_type: DataType(data_type),
+        op: ReduceOp(reduce_op),
+    };
 
-/// Queues a task on `thread` that sets notify `dst_notify_idx` of `dst_thread`. Source: device-side interface,
-/// `HcommThreadNotifyRecordOnThread`.
-///
-/// # Errors
-/// 0, or in this order: 2 a thread 0, 6 a handle that names no live thread (`thread`: of engine AICPU_TS), 2 an index that
-/// `dst_thread` does not have; 22, 9, 16.
-#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
-#[allow(non_snake_case)]
-pub extern "C" fn HcommThreadNotifyRecordOnThread(thread: u64, dst_thread: u64, dst_notify_idx: u32) -> i32 {
-    let (thread, to) = (ThreadHandle(thread), ThreadHandle(dst_thread));
-    #[cold]
-    #[inline(never)]
-    fn finish(thread: ThreadHandle, to: ThreadHandle, index: u32, short: Short) -> i32 {
-        let action = Action::Record { to, index };
-        answer("HcommThreadNotifyRecordOnThread", short.or_else(thread, || notify::long(thread, action)))
-    }
-    let short = notify::short(thread, Action::Record { to, index: dst_notify_idx });
-    or_finish(short, |short| finish(thread, to, dst_notify_idx, short))
-}
+    /// Queues a task on `thread` that sets notify `dst_notify_idx` of `dst_thread`. Source: device-side interface,
+    /// `HcommThreadNotifyRecordOnThread`.
+    ///
+    /// # Errors
+    /// 0, or in this order: 2 a thread 0, 6 a handle that names no live thread (`thread`: of engine AICPU_TS), 2 an index that
+    /// `dst_thread` does not have; 22, 9, 16.
+    HcommThreadNotifyRecordOnThread(thread, dst_thread: u64, dst_notify_idx: u32)
+        => notify::Record { to: ThreadHandle(dst_thread), index: dst_notify_idx };
 
-/// Queues a task on `thread` that waits for its notify `notify_idx` for up to `timeout` seconds (0 = for ever). Source:
-/// device-side interface, `HcommThreadNotifyWaitOnThread`.
-///
-/// # Errors
-/// 0, or in this order: 2 `thread` 0, 6 as [`HcommLocalCopyOnThread`], 2 an index that the thread does not have; 22, 9, 16.
-#[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
-#[allow(non_snake_case)]
-pub extern "C" fn HcommThreadNotifyWaitOnThread(thread: u64, notify_idx: u32, timeout: u32) -> i32 {
-    let thread = ThreadHandle(thread);
-    #[cold]
-    #[inline(never)]
-    fn finish(thread: ThreadHandle, index: u32, timeout_s: u32, short: Short) -> i32 {
-        let action = Action::Wait { index, timeout_s };
-        answer("HcommThreadNotifyWaitOnThread", short.or_else(thread, || notify::long(thread, action)))
-    }
-    let short = notify::short(thread, Action::Wait { index: notify_idx, timeout_s: timeout });
-    or_finish(short, |short| finish(thread, notify_idx, timeout, short))
+    /// Queues a task on `thread` that waits for its notify `notify_idx` for up to `timeout` seconds (0 = without limit). Source:
+    /// device-side interface, `HcommThreadNotifyWaitOnThread`.
+    ///
+    /// # Errors
+    /// 0, or in this order: 2 `thread` 0, 6 as [`HcommLocalCopyOnThread`], 2 an index that the thread does not have; 22, 9, 16.
+    HcommThreadNotifyWaitOnThread(thread, notify_idx: u32, timeout: u32)
+        => notify::Wait { index: notify_idx, timeout_s: timeout };
 }
 
 /// [`HcommThreadNotifyWaitOnThread`] with the limit that [`HcommSetNotifyWaitTimeOut`] has set.
@@ -125,15 +102,15 @@ pub extern "C" fn HcommThreadNotifyWaitOnThreadWithDefaultTimeout(thread: u64, n
 ///
 /// # Errors
 /// 0, or in this order: 2 `thread` 0, 6 as [`HcommLocalCopyOnThread`], 5 on an Ascend950, 1 an id that the descriptor can't
-/// hold; 22, 9, 16. An id of nobody shows when the task runs.
+/// hold; 22, 9, 16. An id that is not allocated shows when the task runs.
 #[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
 #[allow(non_snake_case)]
 pub extern "C" fn HcommAclrtNotifyRecordOnThread(thread: u64, dst_notify_id: u64) -> i32 {
-    let result = aclrt_notify::by_id(ThreadHandle(thread), dst_notify_id, aclrt_notify::Action::Record);
+    let result = ops::slow(ThreadHandle(thread), aclrt_notify::Record { id: dst_notify_id });
     answer("HcommAclrtNotifyRecordOnThread", result)
 }
 
-/// Queues a task on `thread` that waits for the notify with the id `notify_id` for up to `timeout` seconds (0 = for ever).
+/// Queues a task on `thread` that waits for the notify with the id `notify_id` for up to `timeout` seconds (0 = without limit).
 /// Source: device-side interface, `HcommAclrtNotifyWaitOnThread`.
 ///
 /// # Errors
@@ -141,11 +118,11 @@ pub extern "C" fn HcommAclrtNotifyRecordOnThread(thread: u64, dst_notify_id: u64
 #[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
 #[allow(non_snake_case)]
 pub extern "C" fn HcommAclrtNotifyWaitOnThread(thread: u64, notify_id: u64, timeout: u32) -> i32 {
-    let action = aclrt_notify::Action::Wait { timeout_s: timeout };
-    answer("HcommAclrtNotifyWaitOnThread", aclrt_notify::by_id(ThreadHandle(thread), notify_id, action))
+    let wait = aclrt_notify::Wait { id: notify_id, timeout_s: timeout };
+    answer("HcommAclrtNotifyWaitOnThread", ops::slow(ThreadHandle(thread), wait))
 }
 
-/// Sets the limit in seconds of waits without one of their own, until the kernel ends; 0 = for ever, a fraction counts as a
+/// Sets the limit in seconds of waits without one of their own, until the kernel ends; 0 = without limit, a fraction counts as a
 /// whole second. Source: device-side interface, `HcommSetNotifyWaitTimeOut`.
 ///
 /// # Errors
@@ -182,7 +159,7 @@ pub extern "C" fn HcommBatchModeStart(batch_tag: *const c_char) -> i32 {
 /// `HcommBatchModeEnd`.
 ///
 /// # Errors
-/// 0, or of the first queue that went wrong: 16 doorbell refused, 22 suspended or reset, 6 thread freed. Its tasks are dropped.
+/// 0, or of the first queue that failed: 16 doorbell refused, 22 suspended or reset, 6 thread freed. Its tasks are dropped.
 #[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
 #[allow(non_snake_case)]
 pub extern "C" fn HcommBatchModeEnd(batch_tag: *const c_char) -> i32 {
@@ -201,7 +178,7 @@ pub extern "C" fn HcommBatchModeEnd(batch_tag: *const c_char) -> i32 {
 #[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
 #[allow(non_snake_case)]
 pub unsafe extern "C" fn HcommAcquireComm(comm_id: *const c_char) -> i32 {
-    // SAFETY: passed on.
+    // SAFETY: the caller owes the same of `comm_id`.
     answer("HcommAcquireComm", unsafe { name(comm_id) }.and_then(comm::acquire))
 }
 
@@ -215,7 +192,7 @@ pub unsafe extern "C" fn HcommAcquireComm(comm_id: *const c_char) -> i32 {
 #[cfg_attr(feature = "c-abi", unsafe(no_mangle))]
 #[allow(non_snake_case)]
 pub unsafe extern "C" fn HcommReleaseComm(comm_id: *const c_char) -> i32 {
-    // SAFETY: passed on.
+    // SAFETY: the caller owes the same of `comm_id`.
     answer("HcommReleaseComm", unsafe { name(comm_id) }.and_then(comm::release))
 }
 
@@ -259,16 +236,12 @@ pub extern "C" fn HcommThreadJoin(thread: u64, timeout: u32) -> i32 {
     answer("HcommThreadJoin", result)
 }
 
-/// Answers for the short way, and what `finish` does where that has not done all. `finish` is out of line and takes plain
-/// arguments: the short way needs no stack for them.
-#[inline(always)]
-fn or_finish(short: Short, finish: impl Fn(Short) -> i32) -> i32 {
-    match short {
-        Short::Queued => HCCL_SUCCESS,
-        // By itself: a constant costs the way before it nothing.
-        Short::NotTaken => finish(Short::NotTaken),
-        short => finish(short),
-    }
+/// Tells the platform that `who` refuses a call and why, and gives the code.
+#[cold]
+#[inline(never)]
+pub fn refuse(who: &'static str, error: &Error) -> i32 {
+    Hooks.refused(who, error);
+    error.code()
 }
 
 #[inline]

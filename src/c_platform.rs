@@ -1,21 +1,21 @@
-//! What a platform that is written in C makes its device and its cores with; `include/hcomm/hcomm_platform.h` declares it. For
-//! the static library only.
+//! What a platform that is written in C makes its device with and runs kernels by; `include/hcomm/hcomm_platform.h` declares it.
+//! For the static library only.
 //!
-//! The caller owns the memory of both and asks for its size and alignment. Neither is ever freed here: there is nothing in
-//! them that would have to be.
+//! The caller owns the memory of the device and asks for its size and alignment. It is never freed here: there is nothing in it
+//! that would have to be.
 
 use core::ffi::{c_char, c_void};
 use core::fmt::Write;
 use core::mem::MaybeUninit;
 use core::slice;
 
-use crate::device::{Core, Device, MAX_QUEUES};
+use crate::context::{CoreBusy, Device, MAX_CORES};
 use crate::error::Error;
 use crate::spec::DeviceAddr;
-use crate::spec::code::{HCCL_E_PARA, HCCL_E_PTR, HCCL_SUCCESS};
+use crate::spec::code::{HCCL_E_AGAIN, HCCL_E_PARA, HCCL_E_PTR, HCCL_SUCCESS};
 use crate::spec::mailbox::LEFT_BATCH_OPEN;
 use crate::spec::soc::Soc;
-use crate::spec::thread::{DESCRIPTOR_SIZE, ThreadDescriptor};
+use crate::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS, ThreadDescriptor};
 
 /// A new device. Copied from here, because it is too large for most stacks.
 static NEW: Device = Device::new();
@@ -32,18 +32,6 @@ pub extern "C" fn hcomm_device_align() -> usize {
     align_of::<Device>()
 }
 
-/// Bytes of a core.
-#[unsafe(no_mangle)]
-pub extern "C" fn hcomm_core_size() -> usize {
-    size_of::<Core<'_>>()
-}
-
-/// What the address of a core is a multiple of.
-#[unsafe(no_mangle)]
-pub extern "C" fn hcomm_core_align() -> usize {
-    align_of::<Core<'_>>()
-}
-
 /// 0, 2 for null, 1 for an address that is not aligned for a `T`.
 fn check<T>(place: *const T) -> i32 {
     if place.is_null() {
@@ -58,13 +46,13 @@ fn check<T>(place: *const T) -> i32 {
 /// Makes a device without threads. 0, 2 for null, 1 for memory that is not aligned.
 ///
 /// # Safety
-/// `device` is null or [`hcomm_device_size`] bytes that nobody else uses.
+/// `device` is null or [`hcomm_device_size`] bytes that nothing else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hcomm_device_init(device: *mut c_void) -> i32 {
     let device = device.cast::<Device>();
     let code = check(device);
     if code == HCCL_SUCCESS {
-        // SAFETY: not null, aligned, and the caller owes the bytes. `NEW` is never changed: nobody else has its address.
+        // SAFETY: not null, aligned, and the caller owes the bytes. `NEW` is never changed: its address is not given out.
         unsafe { device.copy_from_nonoverlapping(&raw const NEW, 1) };
     }
     code
@@ -84,9 +72,9 @@ pub unsafe extern "C" fn hcomm_device_set_thread_table(
     // SAFETY: the caller owes null or a device.
     let Some(device) = (unsafe { device.cast::<Device>().as_ref() }) else { return HCCL_E_PTR };
     match check(table) {
-        HCCL_SUCCESS if slots as usize > MAX_QUEUES => HCCL_E_PARA,
+        HCCL_SUCCESS if slots as usize > MAX_THREADS => HCCL_E_PARA,
         HCCL_SUCCESS => {
-            // SAFETY: passed on.
+            // SAFETY: the caller owes what `set_thread_table` asks for.
             unsafe { device.set_thread_table(DeviceAddr::from(table), slots as usize) };
             HCCL_SUCCESS
         }
@@ -105,7 +93,7 @@ pub unsafe extern "C" fn hcomm_device_set_comm_table(device: *mut c_void, table:
     let Some(device) = (unsafe { device.cast::<Device>().as_ref() }) else { return HCCL_E_PTR };
     let code = check(table);
     if code == HCCL_SUCCESS {
-        // SAFETY: passed on.
+        // SAFETY: the caller owes what `set_comm_table` asks for.
         unsafe { device.set_comm_table(DeviceAddr::from(table)) };
     }
     code
@@ -125,34 +113,40 @@ pub unsafe extern "C" fn hcomm_device_set_soc(device: *mut c_void, device_type: 
     HCCL_SUCCESS
 }
 
-/// Makes a core of `device`. 0, 2 for null, 1 for memory that is not aligned.
-///
-/// # Safety
-/// `core` is null or [`hcomm_core_size`] bytes that nobody else uses, and that are not moved while the core is in use; `device` is
-/// null or a device of [`hcomm_device_init`], which stays for as long as the core is in use.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hcomm_core_init(core: *mut c_void, device: *const c_void) -> i32 {
-    // SAFETY: the caller owes null or a device that outlives the core.
-    let Some(device) = (unsafe { device.cast::<Device>().as_ref() }) else { return HCCL_E_PTR };
-    let core = core.cast::<Core<'static>>();
-    let code = check(core);
-    if code == HCCL_SUCCESS {
-        // SAFETY: not null, aligned, and the caller owes the bytes.
-        unsafe { core.write(Core::new(device)) };
-    }
-    code
-}
+/// A kernel of [`hcomm_device_run`].
+pub type HcommKernel = unsafe extern "C" fn(arg: *mut c_void);
 
-/// Ends a launch: the core is as new for the next kernel, and what its batch had staged is dropped. 1 if the kernel has left a batch
-/// open, else 0; 0 for null.
+/// Runs `kernel` with `arg` on core `core` of a device: until it returns, calls of this thread of execution are the core's.
+/// `left_behind` (unless null) gets [`LEFT_BATCH_OPEN`] if the kernel has not ended its batch, else 0. 0, 2 for a null device or
+/// kernel, 1 for a core that no device has, 20 for a core that runs a kernel.
 ///
 /// # Safety
-/// `core` is null or a core of [`hcomm_core_init`], on which no kernel runs any more.
+/// `device` is null or a device of [`hcomm_device_init`]; `left_behind` is null or can be written; `arg` is what `kernel` expects.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hcomm_core_finish_launch(core: *mut c_void) -> u32 {
-    // SAFETY: the caller owes null or a core.
-    let end = unsafe { core.cast::<Core<'_>>().as_ref() }.map(Core::finish_launch).unwrap_or_default();
-    if end.batch_left_open { LEFT_BATCH_OPEN } else { 0 }
+pub unsafe extern "C" fn hcomm_device_run(
+    device: *const c_void,
+    core: u32,
+    kernel: Option<HcommKernel>,
+    arg: *mut c_void,
+    left_behind: *mut u32,
+) -> i32 {
+    // SAFETY: the caller owes null or a device, which stays for the call.
+    let device = unsafe { device.cast::<Device>().as_ref() };
+    let (Some(device), Some(kernel)) = (device, kernel) else { return HCCL_E_PTR };
+    if core as usize >= MAX_CORES {
+        return HCCL_E_PARA;
+    }
+    // SAFETY: the caller owes an `arg` that the kernel expects.
+    match device.run(core as usize, || unsafe { kernel(arg) }) {
+        Ok(((), end)) => {
+            if !left_behind.is_null() {
+                // SAFETY: not null, so the caller owes a place that can be written.
+                unsafe { left_behind.write(if end.batch_left_open { LEFT_BATCH_OPEN } else { 0 }) };
+            }
+            HCCL_SUCCESS
+        }
+        Err(CoreBusy { .. }) => HCCL_E_AGAIN,
+    }
 }
 
 /// Text that keeps what fits, and counts all. The bytes are the caller's and need not hold anything yet.

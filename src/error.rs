@@ -41,6 +41,10 @@ pub enum QueueField {
     RingAddress,
     /// Entry that the device fetches next.
     Head,
+    /// Where the registers are: the platform has none there for this queue.
+    Registers,
+    /// What the queue may do.
+    Status,
 }
 
 impl QueueField {
@@ -49,6 +53,8 @@ impl QueueField {
             Self::Depth => "depth",
             Self::RingAddress => "ring address",
             Self::Head => "head",
+            Self::Registers => "registers",
+            Self::Status => "status",
         }
     }
 }
@@ -192,6 +198,22 @@ pub enum Error {
     /// Not the parameters of this kernel.
     #[error(transparent)]
     BadParams(#[from] ParamsError),
+    /// The platform could not read a register of a queue.
+    #[error("{} of sq {sq_id} can't be read: the platform answers {code}", .field.name())]
+    QueueRead {
+        /// The queue.
+        sq_id: u32,
+        /// The register.
+        field: QueueField,
+        /// The platform's code.
+        code: i32,
+    },
+    /// The ring of the records of calls stayed full: the host does not read it.
+    #[error("record ring full for {timeout_us} us: the host does not read it")]
+    RecordsNotRead {
+        /// Limit of the wait in microseconds.
+        timeout_us: u64,
+    },
 }
 
 /// Why a queue takes no tasks: an [`Error`] that fits into two registers.
@@ -209,8 +231,21 @@ pub(crate) enum Stop {
     BadRing { sq_id: u32, base: DeviceAddr },
     /// [`Error::BadQueue`] of the head.
     BadHead { sq_id: u32, head: u32, limit: u32 },
+    /// [`Error::BadQueue`] of the registers.
+    BadRegs { sq_id: u32, regs: u64 },
+    /// [`Error::WrongEngine`].
+    WrongEngine { engine: Engine, handle: ThreadHandle },
+    /// [`Error::RecordsNotRead`].
+    RecordsNotRead { timeout_us: u64 },
+    /// [`Error::QueueFull`], which the caller has kept.
+    Full,
+    /// [`Error::QueueRead`] of the head.
+    NoHead { sq_id: u32, code: i32 },
+    /// [`Error::QueueRead`] of the status.
+    NoStatus { sq_id: u32, code: i32 },
 }
 const _: () = assert!(size_of::<Stop>() == 16);
+const _: () = assert!(size_of::<Error>() == 8 * crate::spec::mailbox::ERROR_WORDS);
 
 impl From<Stop> for Error {
     #[cold]
@@ -223,6 +258,13 @@ impl From<Stop> for Error {
             Stop::BadDepth { sq_id, depth } => (sq_id, QueueField::Depth, depth.into(), MIN_DEPTH.into()),
             Stop::BadRing { sq_id, base } => (sq_id, QueueField::RingAddress, base.0, SQE_SIZE as u64),
             Stop::BadHead { sq_id, head, limit } => (sq_id, QueueField::Head, head.into(), limit.into()),
+            Stop::BadRegs { sq_id, regs } => (sq_id, QueueField::Registers, regs, 0),
+            Stop::WrongEngine { engine, handle } => return Self::WrongEngine { handle, engine },
+            Stop::RecordsNotRead { timeout_us } => return Self::RecordsNotRead { timeout_us },
+            // Only the submission makes it, and answers what it has kept.
+            Stop::Full => (0, QueueField::Depth, 0, 0),
+            Stop::NoHead { sq_id, code } => return Self::QueueRead { sq_id, field: QueueField::Head, code },
+            Stop::NoStatus { sq_id, code } => return Self::QueueRead { sq_id, field: QueueField::Status, code },
         };
         Self::BadQueue { sq_id, field, value, limit }
     }
@@ -243,8 +285,9 @@ impl Error {
             Self::CountTooLarge { .. } | Self::Misaligned { .. } | Self::BadTimeout(_) => code::HCCL_E_PARA,
             Self::BadNotifyId { .. } => code::HCCL_E_PARA,
             Self::Suspended { .. } => code::HCCL_E_SUSPENDING,
-            Self::QueueFull(_) => code::HCCL_E_TIMEOUT,
+            Self::QueueFull(_) | Self::RecordsNotRead { .. } => code::HCCL_E_TIMEOUT,
             Self::DoorbellRefused { .. } | Self::BadQueue { .. } | Self::NotifyIdTooLarge { .. } => code::HCCL_E_DRV,
+            Self::QueueRead { .. } => code::HCCL_E_DRV,
         }
     }
 }

@@ -7,10 +7,10 @@
 //! | part | what it does |
 //! |---|---|
 //! | [`spec`] | formats: descriptors, registers, handles, parameters, addresses |
-//! | [`port`] | what the platform gives; each program defines it once |
-//! | [`Device`], [`Core`] | context of a device and of a core |
+//! | [`port`] | what a platform gives; each program has one |
+//! | [`Device`] | context of a device; runs kernels on its cores |
 //! | [`Thread`] | handle to queue; the operations |
-//! | [`copy`] | the split into chunks |
+//! | [`copy`], [`reduce`] | checks of arguments, and the split into chunks |
 //! | [`batch`] | one doorbell a queue for many calls |
 //! | [`comm`] | locks of communicators |
 //! | [`timeout`] | limits of waits |
@@ -21,40 +21,25 @@
 #![cfg_attr(not(test), no_std)]
 
 pub mod abi;
-mod aclrt_notify;
-pub mod batch;
 #[cfg(feature = "c-platform")]
 pub mod c_platform;
-pub mod comm;
-pub mod copy;
-mod device;
-mod encode;
+mod comms;
+mod context;
 mod error;
-#[cfg(all(test, loom))]
-mod loom_tests;
-mod notify;
+mod handle;
+mod ops;
 #[cfg(all(feature = "panic-handler", not(test)))]
 mod panic_handler;
 pub mod port;
-mod queue;
-mod reduce;
-pub mod regs;
-mod ring;
-mod short;
 pub mod spec;
+mod sq;
 mod sync;
-mod task_id;
-#[cfg(all(test, not(loom)))]
-mod test_port;
-#[cfg(all(test, not(loom)))]
-mod test_rig;
+mod task;
+#[cfg(test)]
+mod tests;
 mod thread;
-pub mod timeout;
-mod wait;
-#[cfg(all(test, not(loom)))]
-mod walk_tests;
-mod work;
 
-pub use device::{Core, Device, LaunchEnd, NOTIFY_WAIT_TIMEOUT_S, SQ_FULL_TIMEOUT_US};
+pub use context::{CoreBusy, Device, LaunchEnd, MAX_CORES, NOTIFY_WAIT_TIMEOUT_S, SQ_FULL_TIMEOUT_US};
 pub use error::{Error, QueueField, QueueFull};
+pub use ops::{batch, comm, copy, reduce, timeout};
 pub use thread::{Peer, Thread};

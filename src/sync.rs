@@ -9,7 +9,7 @@ pub(crate) type Mutex<T> = spin::mutex::Mutex<T, LetHolderRun>;
 pub(crate) type MutexGuard<'m, T> = spin::mutex::MutexGuard<'m, T, LetHolderRun>;
 
 /// Between two tries of a lock the platform gets a chance to run its holder: a platform that lets one core run at a time
-/// would wait for ever otherwise.
+/// would otherwise wait without end.
 #[cfg(not(loom))]
 pub(crate) struct LetHolderRun;
 
@@ -18,7 +18,7 @@ impl spin::RelaxStrategy for LetHolderRun {
     #[inline]
     fn relax() {
         core::hint::spin_loop();
-        crate::port::relax();
+        crate::port::hooks::relax();
     }
 }
 

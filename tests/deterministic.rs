@@ -168,7 +168,7 @@ fn kernel_that_never_calls_the_device_is_given_up() {
 
 extern "C-unwind" fn looks_at_the_clock_for_ever(_args: *const c_void) -> u32 {
     loop {
-        let _ = hcomm_aicpu::port::Port::now_us(&hcomm_aicpu::port::Platform);
+        let _ = hcomm_aicpu::port::Platform::now_us(&hcomm_aicpu::port::hooks::Hooks);
     }
 }
 
@@ -185,9 +185,10 @@ fn kernel_that_polls_for_ever_runs_out_of_virtual_time() {
 
 extern "C-unwind" fn sleeps_a_day(_args: *const c_void) -> u32 {
     use embedded_hal::delay::DelayNs;
-    use hcomm_aicpu::port::{Platform, Port};
-    Platform.delay().delay_ms(86_400_000);
-    (Platform.now_us() / 1_000_000 != 86_400).into()
+    use hcomm_aicpu::port::Platform;
+    use hcomm_aicpu::port::hooks::Hooks;
+    Hooks.delay().delay_ms(86_400_000);
+    (Hooks.now_us() / 1_000_000 != 86_400).into()
 }
 
 #[test]

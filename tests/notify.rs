@@ -120,7 +120,7 @@ fn record_that_is_left_is_a_warning_if_the_device_is_not_strict() {
 #[test]
 fn wait_has_the_credit_never_and_a_copy_the_ordinary_one() {
     let credit = |sqe: Sqe| sqe.as_bytes()[14];
-    assert_eq!(credit(NotifyWait::new(1, 1).build(0)), 255);
+    assert_eq!(credit(NotifyWait::new(1, 1).unwrap().build(0)), 255);
     assert_eq!(credit(Sdma::new(DeviceAddr(64), DeviceAddr(128), 1).build(0)), 254);
 }
 

@@ -4,13 +4,14 @@
 //! Targets that use `host-stub` don't use this: it has a platform of its own.
 
 use std::cell::Cell;
-use std::ffi::c_void;
 use std::ptr;
 
+use embedded_hal::delay::DelayNs;
+use hcomm_aicpu::Device;
+use hcomm_aicpu::port::{DoorbellRefused, Platform, QueueId, ReadFailed};
 use hcomm_aicpu::spec::queue::QueueStatus;
-use hcomm_aicpu::spec::thread::{DescriptorTag, Engine, ThreadDescriptor, ThreadHandle};
+use hcomm_aicpu::spec::thread::{DescriptorTag, Engine, NotifyTable, ThreadDescriptor, ThreadHandle};
 use hcomm_aicpu::spec::{DeviceAddr, SQE_SIZE, Sqe};
-use hcomm_aicpu::{Core, Device};
 use zerocopy::FromZeros;
 
 /// Slots of the thread table.
@@ -34,7 +35,6 @@ pub const STALE: Entry = Entry(Sqe([0xa5a5_a5a5_a5a5_a5a5; SQE_SIZE / 8]));
 pub struct Entry(pub Sqe);
 
 thread_local! {
-    static CORE: Cell<*const c_void> = const { Cell::new(ptr::null()) };
     /// Tail of the last doorbell.
     static TAIL: Cell<u32> = const { Cell::new(0) };
     static DOORBELLS: Cell<u32> = const { Cell::new(0) };
@@ -52,7 +52,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// A device whose ring nobody has written.
+    /// A device whose ring was never written.
     pub fn new() -> Self {
         let mut table: Vec<ThreadDescriptor> = vec![FromZeros::new_zeroed(); SLOTS];
         let mut ring: Vec<Entry> = vec![STALE; DEPTH];
@@ -65,9 +65,8 @@ impl Rig {
             depth: DEPTH as u32,
             sq_base: DeviceAddr::from(ring.as_mut_ptr()),
             regs: 0x1234,
-            notify_table: DeviceAddr::from(notify_ids.as_mut_ptr()),
-            notify_count: NOTIFIES,
-            reserved: [0; 3],
+            notifies: NotifyTable::new(DeviceAddr::from(notify_ids.as_mut_ptr()), NOTIFIES as u16),
+            reserved: [0; 2],
         };
         table[OTHER_ENGINE] = ThreadDescriptor { engine: Engine::CPU_TS, ..table[LIVE] };
         let device = Box::new(Device::new());
@@ -102,16 +101,12 @@ impl Rig {
     ///
     /// Answers the doorbells of the launch too.
     pub fn launch<R>(&self, run: impl FnOnce() -> R) -> (R, u32) {
-        let core = Core::new(&self.device);
         DOORBELLS.set(0);
-        CORE.set((&raw const core).cast());
-        let result = run();
-        CORE.set(ptr::null());
-        core.finish_launch();
+        let (result, _) = self.device.run(0, run).expect("launches of a rig follow each other");
         (result, DOORBELLS.get())
     }
 
-    /// Whether nobody has written the ring since the rig was made.
+    /// Whether the ring was not written since the rig was made.
     pub fn ring_is_untouched(&self) -> bool {
         // SAFETY: `ring` is a live boxed slice; the volatile reads see what the crate wrote through the descriptor's address.
         self.ring.iter().all(|entry| unsafe { ptr::from_ref(entry).read_volatile() } == STALE)
@@ -124,45 +119,50 @@ impl Default for Rig {
     }
 }
 
-// The platform. The device crate declares these names, and nobody else in a target that uses this crate defines them.
+/// The platform: the device has taken all tasks at the doorbell.
+struct Plain;
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_core() -> *const c_void {
-    CORE.get()
+static PLAIN: Plain = Plain;
+hcomm_aicpu::export_platform!(PLAIN);
+
+impl Platform for Plain {
+    fn has_queue(&self, sq_id: u32, regs: u64) -> bool {
+        assert_eq!((sq_id, regs), (9, 0x1234), "another queue");
+        true
+    }
+
+    fn head(&self, _queue: QueueId) -> Result<u32, ReadFailed> {
+        Ok(TAIL.get())
+    }
+
+    fn status(&self, _queue: QueueId) -> Result<QueueStatus, ReadFailed> {
+        Ok(QueueStatus::ENABLED)
+    }
+
+    fn ring(&self, _queue: QueueId, tail: u32) -> Result<(), DoorbellRefused> {
+        assert!(tail < DEPTH as u32, "tail {tail} of a ring of {DEPTH} entries");
+        TAIL.set(tail);
+        DOORBELLS.set(DOORBELLS.get() + 1);
+        Ok(())
+    }
+
+    fn store_barrier(&self) {}
+
+    fn now_us(&self) -> u64 {
+        NOW_US.set(NOW_US.get() + 1);
+        NOW_US.get()
+    }
+
+    fn delay(&self) -> impl DelayNs {
+        PlainDelay
+    }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_head(_sq_id: u32, _regs: u64) -> u32 {
-    TAIL.get()
+/// Delays that let the clock go on.
+struct PlainDelay;
+
+impl DelayNs for PlainDelay {
+    fn delay_ns(&mut self, ns: u32) {
+        NOW_US.set(NOW_US.get() + u64::from(ns / 1000));
+    }
 }
-
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_status(_sq_id: u32, _regs: u64) -> u64 {
-    QueueStatus::ENABLED.0
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_ring(sq_id: u32, regs: u64, tail: u32) -> i32 {
-    assert!(tail < DEPTH as u32, "tail {tail} of a ring of {DEPTH} entries");
-    assert_eq!((sq_id, regs), (9, 0x1234), "a doorbell of another queue");
-    TAIL.set(tail);
-    DOORBELLS.set(DOORBELLS.get() + 1);
-    0
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_store_barrier() {}
-
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_now_us() -> u64 {
-    NOW_US.set(NOW_US.get() + 1);
-    NOW_US.get()
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_delay_ns(ns: u32) {
-    NOW_US.set(NOW_US.get() + u64::from(ns / 1000));
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_refused(_who: *const u8, _who_len: usize, _code: i32, _error: *const c_void) {}

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
+use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::sync::{MutexGuard, PoisonError};
@@ -10,7 +11,9 @@ use std::time::Duration;
 use hcomm_aicpu::spec::queue::{MIN_DEPTH, QueueStatus};
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::stars910;
-use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, DescriptorTag, Engine, MAX_THREADS, ThreadDescriptor, ThreadHandle};
+use hcomm_aicpu::spec::thread::{
+    DESCRIPTOR_SIZE, DescriptorTag, Engine, MAX_THREADS, NotifyTable, ThreadDescriptor, ThreadHandle,
+};
 use hcomm_aicpu::spec::{DeviceAddr, SQE_SIZE};
 use zerocopy::IntoBytes;
 
@@ -297,12 +300,15 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
         depth,
         sq_base: ring,
         regs: regs_phys(sq_id),
-        notify_table,
-        notify_count: thread.notify_ids.len() as u32,
-        reserved: [0; 3],
+        notifies: NotifyTable::new(notify_table, thread.notify_ids.len() as u16),
+        reserved: [0; 2],
     };
     let addr = table.addr(thread.slot);
-    memory.write(addr.0 + 8, &descriptor.as_bytes()[8..])?;
+    let (before, after) = (offset_of!(ThreadDescriptor, notifies), offset_of!(ThreadDescriptor, reserved));
+    memory.write(addr.0 + 8, &descriptor.as_bytes()[8..before])?;
+    memory.write(addr.0 + after as u64, &descriptor.as_bytes()[after..])?;
+    // One word: a device that looks at the slot meanwhile sees the notifies of one thread.
+    memory.hbm_word64(addr.0 + before as u64)?.store(descriptor.notifies.0, Ordering::Relaxed);
     // Release pairs with the device's acquire read of the tag: who sees it alive sees the rest.
     memory.hbm_word64(addr.0)?.store(tag.to_bits(), Ordering::Release);
     table.live.insert(thread.slot, thread);

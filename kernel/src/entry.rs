@@ -4,7 +4,7 @@ use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
 
 use hcomm_aicpu::Error;
-use hcomm_aicpu::port::refuse;
+use hcomm_aicpu::abi::refuse;
 use hcomm_aicpu::spec::code::HCCL_SUCCESS;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsError, ParamsHeader, check};
 

@@ -1,7 +1,8 @@
 //! A kernel that fails on purpose: what a launch that goes wrong looks like to the host. For tests and fault plans.
 
 use hcomm_aicpu::Error;
-use hcomm_aicpu::port::{Platform, Port};
+use hcomm_aicpu::port::Platform;
+use hcomm_aicpu::port::hooks::Hooks;
 use hcomm_aicpu::spec::code::HCCL_E_NOT_SUPPORT;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -80,7 +81,7 @@ kernel! {
 /// Never returns, and costs a host processor next to nothing.
 fn hang() -> u64 {
     loop {
-        embedded_hal::delay::DelayNs::delay_us(&mut Platform.delay(), 100);
+        embedded_hal::delay::DelayNs::delay_us(&mut Hooks.delay(), 100);
     }
 }
 

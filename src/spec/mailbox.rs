@@ -143,7 +143,6 @@ pub const REFUSAL_STRIDE: u64 = 4096;
 pub const REFUSALS: usize = 32;
 /// 64-bit words that an [`Error`](crate::Error) fits into.
 pub const ERROR_WORDS: usize = 5;
-const _: () = assert!(size_of::<crate::Error>() == 8 * ERROR_WORDS);
 
 /// A refused call.
 #[derive(Clone, Copy, Debug)]

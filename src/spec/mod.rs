@@ -45,6 +45,22 @@ pub const SQE_SIZE: usize = 64;
 pub struct Sqe(pub [u64; SQE_SIZE / 8]);
 const _: () = assert!(size_of::<Sqe>() == SQE_SIZE);
 
+/// The id of a notify does not fit into the field of a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("notify id {id} is above {limit}")]
+pub struct NotifyIdTooLarge {
+    /// The id.
+    pub id: u32,
+    /// Largest that the field holds.
+    pub limit: u32,
+}
+
+impl NotifyIdTooLarge {
+    const fn check(id: u32, limit: u32) -> Result<(), Self> {
+        if id > limit { Err(Self { id, limit }) } else { Ok(()) }
+    }
+}
+
 /// Address in the device's address space: the same number in the host process, in the image and in a descriptor.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout,

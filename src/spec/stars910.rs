@@ -7,7 +7,7 @@ use bitfield_struct::bitfield;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
 use super::stars950::{AddrTooLarge, MAX_WRITE_ADDR, WriteControl};
-use super::{DeviceAddr, SQE_SIZE, Sqe};
+use super::{DeviceAddr, NotifyIdTooLarge, SQE_SIZE, Sqe};
 
 /// `kernelCredit` of an SDMA task: 960 s in units of 4 s.
 const CREDIT_SDMA: u8 = 240;
@@ -203,14 +203,34 @@ const fn short(header: SqeHeader, notify_id: u32, kernel_credit: u8, word4: u32)
     transmute!(ShortSqe { header, notify_id, credit, word4, reserved: [0; 11] })
 }
 
-/// Records `notify_id`, of which the caller has checked that it is at most [`MAX_NOTIFY_ID`].
-pub const fn notify_record(notify_id: u32, stamp: Stamp) -> Sqe {
+/// Records `notify_id`.
+///
+/// # Errors
+/// [`NotifyIdTooLarge`]: it is never cut to the field.
+pub const fn notify_record(notify_id: u32, stamp: Stamp) -> Result<Sqe, NotifyIdTooLarge> {
+    match NotifyIdTooLarge::check(notify_id, MAX_NOTIFY_ID) {
+        Ok(()) => Ok(record_with_checked_id(notify_id, stamp)),
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) const fn record_with_checked_id(notify_id: u32, stamp: Stamp) -> Sqe {
     debug_assert!(notify_id <= MAX_NOTIFY_ID);
     short(SqeHeader::new(sqe_type::NOTIFY_RECORD, stamp), notify_id, CREDIT_DEFAULT, 0)
 }
 
-/// Waits for `notify_id`, of which the caller has checked that it is at most [`MAX_NOTIFY_ID`], for `timeout_s` seconds.
-pub const fn notify_wait(notify_id: u32, timeout_s: u32, stamp: Stamp) -> Sqe {
+/// Waits for `notify_id` for `timeout_s` seconds.
+///
+/// # Errors
+/// [`NotifyIdTooLarge`]: it is never cut to the field.
+pub const fn notify_wait(notify_id: u32, timeout_s: u32, stamp: Stamp) -> Result<Sqe, NotifyIdTooLarge> {
+    match NotifyIdTooLarge::check(notify_id, MAX_NOTIFY_ID) {
+        Ok(()) => Ok(wait_with_checked_id(notify_id, timeout_s, stamp)),
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) const fn wait_with_checked_id(notify_id: u32, timeout_s: u32, stamp: Stamp) -> Sqe {
     debug_assert!(notify_id <= MAX_NOTIFY_ID);
     short(SqeHeader::new(sqe_type::NOTIFY_WAIT, stamp), notify_id, CREDIT_NEVER, timeout_s)
 }
@@ -258,9 +278,26 @@ pub const fn write_value_record(addr: DeviceAddr, stamp: Stamp) -> Result<Sqe, A
 /// `blockDim` of a place holder that tells of a flip.
 const FLIP_BLOCK_DIM: u16 = 98;
 
-/// Tells that the stream's task ids have started anew `flips` times. It takes the id 0 itself.
+/// Tells that the stream's task ids have started again `flips` times. It takes the id 0 itself.
 pub const fn flip_place_holder(stream_id: u16, flips: u16) -> Sqe {
     let header = SqeHeader::new(sqe_type::PLACE_HOLDER, Stamp { stream_id, task_id: 0 });
     let flags = header.flags.with_pre_p(1).with_block_dim(FLIP_BLOCK_DIM);
     short(SqeHeader { flags, ..header }, 0, CREDIT_DEFAULT, flips as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Case 203.
+    #[test]
+    fn id_wider_than_the_field_is_refused() {
+        let stamp = Stamp { stream_id: 0, task_id: 0 };
+        assert!(notify_record(MAX_NOTIFY_ID, stamp).is_ok() && notify_wait(MAX_NOTIFY_ID, 1, stamp).is_ok());
+        for id in [MAX_NOTIFY_ID + 1, u32::MAX] {
+            let error = NotifyIdTooLarge { id, limit: MAX_NOTIFY_ID };
+            assert_eq!((notify_record(id, stamp), notify_wait(id, 1, stamp)), (Err(error), Err(error)));
+        }
+        assert_eq!(NotifyIdTooLarge { id: 8192, limit: 8191 }.to_string(), "notify id 8192 is above 8191");
+    }
 }

@@ -14,7 +14,7 @@ pub const MAX_THREADS: usize = 2048;
 /// First word of a live descriptor, "HCTD"; zero in an unused slot.
 pub const DESCRIPTOR_MAGIC: u32 = 0x4454_4348;
 /// Layout version of the descriptor.
-pub const DESCRIPTOR_VERSION: u16 = 1;
+pub const DESCRIPTOR_VERSION: u16 = 2;
 
 /// Bits of a handle that hold the address of the descriptor.
 const ADDR_BITS: u32 = 48;
@@ -62,7 +62,7 @@ pub struct DescriptorTag {
     pub magic: u32,
     /// [`DESCRIPTOR_VERSION`].
     pub version: u16,
-    /// Counts the lives of the slot, so that a handle of an earlier one is refused. Never 0.
+    /// Counts the threads of the slot, so that a handle of an earlier one is refused. Never 0.
     pub generation: u16,
 }
 
@@ -75,6 +75,30 @@ impl DescriptorTag {
     /// As the one word that is compared.
     pub const fn to_bits(self) -> u64 {
         self.magic as u64 | (self.version as u64) << 32 | (self.generation as u64) << 48
+    }
+}
+
+/// Where the notify ids of a thread are (bits 0..48) and how many it has (bits 48..64): one word, so that both are of one
+/// thread whenever it is read. The ids are words of 32 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(transparent)]
+pub struct NotifyTable(pub u64);
+
+impl NotifyTable {
+    /// `count` ids at `addr`.
+    pub const fn new(addr: DeviceAddr, count: u16) -> Self {
+        debug_assert!(addr.0 >> ADDR_BITS == 0);
+        Self(addr.0 | (count as u64) << ADDR_BITS)
+    }
+
+    /// First id.
+    pub const fn addr(self) -> DeviceAddr {
+        DeviceAddr(self.0 & ((1 << ADDR_BITS) - 1))
+    }
+
+    /// Ids.
+    pub const fn count(self) -> u32 {
+        (self.0 >> ADDR_BITS) as u32
     }
 }
 
@@ -96,17 +120,15 @@ pub struct ThreadDescriptor {
     pub sq_base: DeviceAddr,
     /// Register block of the queue: what the port's doorbell, head and status take. Means nothing to other code.
     pub regs: u64,
-    /// Notify ids of the thread, `notify_count` words of 32 bits.
-    pub notify_table: DeviceAddr,
-    /// Notifies of the thread.
-    pub notify_count: u32,
+    /// Notify ids of the thread: written as one word.
+    pub notifies: NotifyTable,
     /// Zero.
-    pub reserved: [u32; 3],
+    pub reserved: [u64; 2],
 }
 const _: () = assert!(size_of::<ThreadDescriptor>() as u64 == DESCRIPTOR_SIZE);
 const _: () = assert!(core::mem::offset_of!(ThreadDescriptor, engine) == 8);
 const _: () = assert!(core::mem::offset_of!(ThreadDescriptor, sq_base) == 24);
-const _: () = assert!(core::mem::offset_of!(ThreadDescriptor, notify_table) == 40);
+const _: () = assert!(core::mem::offset_of!(ThreadDescriptor, notifies) == 40);
 
 #[cfg(test)]
 mod tests {

@@ -16,14 +16,29 @@ const void *hcomm_port_core(void) {
     return running;
 }
 
-uint32_t hcomm_port_head(uint32_t sqId, uint64_t regs) {
+void hcomm_port_set_core(const void *core) {
+    running = core;
+}
+
+int32_t hcomm_port_has_queue(uint32_t sqId, uint64_t regs) {
     (void)sqId, (void)regs;
+    return 1;
+}
+
+int32_t hcomm_port_head(uint32_t sqId, uint64_t regs, uint32_t *head) {
+    (void)sqId, (void)regs;
+    *head = 0;
     return 0;
 }
 
-uint64_t hcomm_port_status(uint32_t sqId, uint64_t regs) {
+int32_t hcomm_port_status(uint32_t sqId, uint64_t regs, uint64_t *status) {
     (void)sqId, (void)regs;
-    return HCOMM_QUEUE_ENABLED;
+    *status = HCOMM_QUEUE_ENABLED;
+    return 0;
+}
+
+void hcomm_port_return_addresses(uint64_t *addrs, size_t count) {
+    (void)addrs, (void)count;
 }
 
 int32_t hcomm_port_ring(uint32_t sqId, uint64_t regs, uint32_t tail) {
@@ -51,23 +66,21 @@ void hcomm_port_refused(const char *who, size_t whoLen, int32_t code, const void
     (void)who, (void)whoLen, (void)code, (void)error;
 }
 
+static void copy(void *args) {
+    struct CardParams *params = (struct CardParams *)args;
+    params->code = HcommLocalCopyOnThread(hcomm_thread_handle(params->table, 1), params->dst, params->src, params->len);
+}
+
 /* A kernel of a card: 0 or 1; the code is in the parameters. */
 uint32_t card_copy(void *args) {
     struct CardParams *params = (struct CardParams *)args;
     HcommDevice *device = (HcommDevice *)params->device;
-    HcommCore *core = (HcommCore *)params->core;
-    if (params->device_size < hcomm_device_size() || params->core_size < hcomm_core_size()) {
+    if (params->device_size < hcomm_device_size()) {
         return 1;
     }
     queue = params;
     params->code = hcomm_device_init(device);
     if (params->code == 0) params->code = hcomm_device_set_thread_table(device, params->table, 1);
-    if (params->code == 0) params->code = hcomm_core_init(core, device);
-    if (params->code == 0) {
-        running = core;
-        params->code = HcommLocalCopyOnThread(hcomm_thread_handle(params->table, 1), params->dst, params->src, params->len);
-        running = NULL;
-        hcomm_core_finish_launch(core);
-    }
+    if (params->code == 0 && hcomm_device_run(device, 0, copy, params, NULL) != 0) return 1;
     return params->code != 0;
 }

@@ -48,9 +48,8 @@ int main(int argc, char **argv) {
     table->sqBase = (uintptr_t)ring;
     struct CardParams params;
     memset(&params, 0, sizeof params);
-    params.device_size = params.core_size = 1 << 20;
+    params.device_size = 1 << 20;
     params.device = memory(params.device_size);
-    params.core = memory(params.core_size);
     params.table = table;
     params.dst = (void *)(uintptr_t)0x12c0c0000000;
     params.src = (void *)(uintptr_t)0x12c180000000;

@@ -8,8 +8,8 @@
 #include "hcomm/hcomm_platform.h"
 
 struct CardParams {
-    void *device, *core; /* memory for the library's device and core */
-    uint64_t device_size, core_size;
+    void *device; /* memory for the library's device */
+    uint64_t device_size;
     const HcommThreadDescriptor *table;
     void *dst;
     const void *src;

@@ -32,9 +32,9 @@ static struct {
     const void *core;
     uint64_t status;
     uint32_t head, rings, tail, barriers, slots_at_barrier;
-    int32_t refusal;
+    int32_t refusal, unreadable;
     uint64_t now_us;
-} port = {NULL, HCOMM_QUEUE_ENABLED, 0, 0, 0, 0, 0, 0, 0};
+} port = {NULL, HCOMM_QUEUE_ENABLED, 0, 0, 0, 0, 0, 0, 0, 0};
 
 typedef struct Entry {
     unsigned char bytes[64];
@@ -55,16 +55,31 @@ const void *hcomm_port_core(void) {
     return port.core;
 }
 
-uint32_t hcomm_port_head(uint32_t sqId, uint64_t regs) {
-    CHECK(sqId, SQ_ID);
-    CHECK(regs, REGS);
-    return port.head;
+void hcomm_port_set_core(const void *core) {
+    port.core = core;
 }
 
-uint64_t hcomm_port_status(uint32_t sqId, uint64_t regs) {
+int32_t hcomm_port_has_queue(uint32_t sqId, uint64_t regs) {
+    return sqId == SQ_ID && regs == REGS;
+}
+
+int32_t hcomm_port_head(uint32_t sqId, uint64_t regs, uint32_t *head) {
     CHECK(sqId, SQ_ID);
     CHECK(regs, REGS);
-    return port.status;
+    *head = port.head;
+    return port.unreadable;
+}
+
+int32_t hcomm_port_status(uint32_t sqId, uint64_t regs, uint64_t *status) {
+    CHECK(sqId, SQ_ID);
+    CHECK(regs, REGS);
+    *status = port.status;
+    return port.unreadable;
+}
+
+void hcomm_port_return_addresses(uint64_t *addrs, size_t count) {
+    (void)addrs;
+    (void)count;
 }
 
 int32_t hcomm_port_ring(uint32_t sqId, uint64_t regs, uint32_t tail) {
@@ -136,15 +151,6 @@ static HcommDevice *new_device(void) {
     return device;
 }
 
-static HcommCore *new_core(const HcommDevice *device) {
-    HcommCore *core = (HcommCore *)memory(hcomm_core_align(), hcomm_core_size());
-    CHECK(hcomm_core_init(NULL, device), HCCL_E_PTR);
-    CHECK(hcomm_core_init(core, NULL), HCCL_E_PTR);
-    CHECK(hcomm_core_init((HcommCore *)((char *)core + 1), device), HCCL_E_PARA);
-    CHECK(hcomm_core_init(core, device), HCCL_SUCCESS);
-    return core;
-}
-
 static uint32_t notify_ids[2] = {5, 77};
 
 static void publish_thread(void) {
@@ -158,8 +164,7 @@ static void publish_thread(void) {
     thread.depth = DEPTH;
     thread.sqBase = (uintptr_t)ring;
     thread.regs = REGS;
-    thread.notifyTable = (uintptr_t)notify_ids;
-    thread.notifyCount = 2;
+    thread.notifies = (uintptr_t)notify_ids | (uint64_t)2 << 48;
     table[1] = thread;
     table[1].magic = HCOMM_THREAD_MAGIC;
 }
@@ -179,10 +184,8 @@ static int32_t copy(ThreadHandle thread) {
     return HcommLocalCopyOnThread(thread, (void *)(uintptr_t)0x12c0c0000000, (void *)(uintptr_t)0x12c180000000, 4096);
 }
 
-static void copies(HcommCore *core, ThreadHandle thread) {
-    /* Nobody's core runs the caller. */
-    CHECK(copy(thread), HCCL_E_UNAVAIL);
-    port.core = core;
+static void copies(void *arg) {
+    const ThreadHandle thread = *(const ThreadHandle *)arg;
     const uint32_t before_refusal = refused.count;
     CHECK(copy(0), HCCL_E_PTR);
     CHECK(refused.count, before_refusal + 1);
@@ -194,6 +197,10 @@ static void copies(HcommCore *core, ThreadHandle thread) {
     CHECK(copy(hcomm_thread_handle(table, GENERATION)), HCCL_E_NOT_FOUND);
     CHECK(written(), 0);
 
+    port.unreadable = 7;
+    CHECK(copy(thread), HCCL_E_DRV);
+    CHECK(strcmp(refused.text, "status of sq 9 can't be read: the platform answers 7"), 0);
+    port.unreadable = 0;
     CHECK(copy(thread), HCCL_SUCCESS);
     check_entry(0, COPY);
     CHECK(port.rings, 1);
@@ -222,14 +229,12 @@ static void copies(HcommCore *core, ThreadHandle thread) {
     CHECK(copy(thread), HCCL_SUCCESS);
     CHECK(port.tail, 0);
     CHECK(ring[3].bytes[0], 0x0b);
-    CHECK(hcomm_core_finish_launch(core), 0);
-    port.core = NULL;
 }
 
-static void batches(HcommCore *core, ThreadHandle thread) {
+static void batches(void *arg) {
+    const ThreadHandle thread = *(const ThreadHandle *)arg;
     const uint32_t rings = port.rings;
     port.head = port.tail;
-    port.core = core;
     CHECK(HcommBatchModeStart(NULL), HCCL_SUCCESS);
     CHECK(HcommThreadNotifyRecordOnThread(thread, thread, 1), HCCL_SUCCESS);
     CHECK(HcommThreadNotifyWaitOnThread(thread, 1, 1), HCCL_SUCCESS);
@@ -240,22 +245,51 @@ static void batches(HcommCore *core, ThreadHandle thread) {
     CHECK(port.tail, 2);
     CHECK(ring[0].bytes[8], 77);
     CHECK(ring[1].bytes[0], 7);
-    CHECK(hcomm_core_finish_launch(core), 0);
+}
 
+static void open_batch(void *arg) {
     CHECK(HcommBatchModeStart(NULL), HCCL_SUCCESS);
-    CHECK(copy(thread), HCCL_SUCCESS);
-    CHECK(hcomm_core_finish_launch(core), HCOMM_LEFT_BATCH_OPEN);
-    CHECK(hcomm_core_finish_launch(core), 0);
-    CHECK(hcomm_core_finish_launch(NULL), 0);
-    CHECK(port.rings, rings + 1);
-    port.core = NULL;
+    CHECK(copy(*(const ThreadHandle *)arg), HCCL_SUCCESS);
+}
+
+static void nothing(void *arg) {
+    (void)arg;
+}
+
+/* A launch on the core that a kernel runs on. */
+static void on_busy_core(void *device) {
+    CHECK(hcomm_device_run((const HcommDevice *)device, 1, nothing, NULL, NULL), HCCL_E_AGAIN);
+    CHECK(hcomm_device_run((const HcommDevice *)device, 2, nothing, NULL, NULL), HCCL_SUCCESS);
+    CHECK(port.core != NULL, 1);
+}
+
+static void run(const HcommDevice *device, HcommKernel kernel, void *arg, uint32_t expected) {
+    uint32_t left_behind = 77;
+    CHECK(port.core == NULL, 1);
+    CHECK(hcomm_device_run(device, 1, kernel, arg, &left_behind), HCCL_SUCCESS);
+    CHECK(left_behind, expected);
+    CHECK(port.core == NULL, 1);
+}
+
+static void lock(void *expected) {
+    CHECK(HcommAcquireComm("world"), *(const int32_t *)expected);
+}
+
+static void locks(void *arg) {
+    (void)arg;
+    CHECK(HcommAcquireComm("world"), HCCL_SUCCESS);
+    CHECK(HcommAcquireComm("world"), HCCL_E_AGAIN);
+    CHECK(HcommAcquireComm("worl"), HCCL_E_PTR);
+}
+
+static void record(void *arg) {
+    CHECK(HcommAclrtNotifyRecordOnThread(*(const ThreadHandle *)arg, 1), HCCL_SUCCESS);
 }
 
 /* Two devices know nothing of each other: here the other has another chip's descriptors, and a communicator. */
 static void other_device(ThreadHandle thread) {
     static HcommCommEntry comms[HCOMM_MAX_COMMS];
     HcommDevice *device = new_device();
-    HcommCore *core = new_core(device);
     CHECK(hcomm_device_set_soc(NULL, 2), HCCL_E_PTR);
     CHECK(hcomm_device_set_soc(device, 3), HCCL_E_PARA);
     CHECK(hcomm_device_set_soc(device, 2), HCCL_SUCCESS);
@@ -264,23 +298,18 @@ static void other_device(ThreadHandle thread) {
     CHECK(hcomm_device_set_comm_table(device, (HcommCommEntry *)((char *)comms + 4)), HCCL_E_PARA);
     memcpy(comms[63].name, "world", 6);
     comms[63].live = 1;
-    port.core = core;
-    CHECK(HcommAcquireComm("world"), HCCL_E_PTR);
+    int32_t codes[2] = {HCCL_E_PTR, HCCL_SUCCESS};
+    run(device, lock, &codes[0], 0);
     CHECK(hcomm_device_set_comm_table(device, comms), HCCL_SUCCESS);
-    CHECK(HcommAcquireComm("world"), HCCL_SUCCESS);
-    CHECK(HcommAcquireComm("world"), HCCL_E_AGAIN);
-    CHECK(HcommAcquireComm("worl"), HCCL_E_PTR);
-    CHECK(hcomm_core_finish_launch(core), 0);
-    CHECK(HcommAcquireComm("world"), HCCL_SUCCESS);
+    run(device, locks, NULL, 0);
+    /* The end of a launch has released it. */
+    run(device, lock, &codes[1], 0);
     port.head = 0;
-    CHECK(HcommAclrtNotifyRecordOnThread(thread, 1), HCCL_SUCCESS);
+    run(device, record, &thread, 0);
     CHECK(port.tail, 1);
     CHECK(ring[0].bytes[0], 6);
     CHECK(ring[0].bytes[4], 3);
     CHECK(ring[0].bytes[8], 1);
-    CHECK(hcomm_core_finish_launch(core), 0);
-    port.core = NULL;
-    free(core);
     free(device);
 }
 
@@ -288,13 +317,21 @@ int main(void) {
     ring = (Entry *)memory(64, DEPTH * sizeof(Entry));
     table = (HcommThreadDescriptor *)memory(64, SLOTS * sizeof *table);
     HcommDevice *device = new_device();
-    HcommCore *core = new_core(device);
     publish_thread();
-    const ThreadHandle thread = hcomm_thread_handle(&table[1], GENERATION);
-    copies(core, thread);
-    batches(core, thread);
+    ThreadHandle thread = hcomm_thread_handle(&table[1], GENERATION);
+    /* No core runs the caller. */
+    CHECK(copy(thread), HCCL_E_UNAVAIL);
+    CHECK(hcomm_device_run(NULL, 1, nothing, NULL, NULL), HCCL_E_PTR);
+    CHECK(hcomm_device_run(device, 1, NULL, NULL, NULL), HCCL_E_PTR);
+    CHECK(hcomm_device_run(device, HCOMM_MAX_CORES, nothing, NULL, NULL), HCCL_E_PARA);
+    run(device, copies, &thread, 0);
+    run(device, batches, &thread, 0);
+    const uint32_t rings = port.rings;
+    run(device, open_batch, &thread, HCOMM_LEFT_BATCH_OPEN);
+    run(device, nothing, NULL, 0);
+    CHECK(port.rings, rings);
+    run(device, on_busy_core, device, 0);
     other_device(thread);
-    free(core);
     free(device);
     free(table);
     free(ring);

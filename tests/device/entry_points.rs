@@ -374,10 +374,9 @@ fn full_ring_is_waited_for_with_growing_pauses_up_to_the_callers_limit_on_the_cl
 #[test]
 fn limit_of_a_kernel_ends_with_it() {
     let rig = Rig::new(4);
-    let core = rig.core();
-    rig.launch_on(&core, || assert_eq!(HcommThreadResAcquireTimeOut(7.0), 0));
+    rig.launch(|| assert_eq!(HcommThreadResAcquireTimeOut(7.0), 0));
     rig.slow_delays(1000);
-    rig.launch_on(&core, || {
+    rig.launch_with_defaults(|| {
         let Err(Error::QueueFull(full)) = copy_to_full_ring(&rig) else { panic!("full") };
         assert_eq!(full.timeout_us, 1_856_000_000);
     });

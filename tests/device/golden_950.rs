@@ -78,11 +78,11 @@ fn four_gib_is_two_tasks_and_neither_is_empty() {
 }
 
 fn record(notify_id: u32) -> NotifyRecord {
-    NotifyRecord::new(notify_id)
+    NotifyRecord::new(notify_id).unwrap()
 }
 
 fn wait(notify_id: u32, timeout_s: u32) -> NotifyWait {
-    NotifyWait::new(notify_id, timeout_s)
+    NotifyWait::new(notify_id, timeout_s).unwrap()
 }
 
 fn write(addr: u64, value: u32) -> WriteValue {

@@ -4,7 +4,7 @@
 //! crate find the device by it.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,10 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use embedded_hal::delay::DelayNs;
+use hcomm_aicpu::Device;
+use hcomm_aicpu::port::hooks::CurrentCore;
+use hcomm_aicpu::port::{DoorbellRefused, Platform, QueueId, ReadFailed};
 use hcomm_aicpu::spec::queue::QueueStatus;
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::MAX_THREADS;
-use hcomm_aicpu::{Core, Device};
 use hcomm_kernel::KernelFn;
 
 use super::Tables;
@@ -27,7 +30,7 @@ use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, Returned};
 use hcomm_sim::event::{Origin, What};
 use hcomm_sim::hosts::spawn_own;
 use hcomm_sim::inbox::Command;
-use hcomm_sim::queue::Registers;
+use hcomm_sim::queue::{Registers, regs_phys};
 use hcomm_sim::shared::Shared;
 
 /// Cores that take launches.
@@ -153,25 +156,18 @@ impl Drop for NativeCpu {
 fn work(jobs: &Receiver<Job>, shared: &Arc<Shared<SharedMemory>>, device: &Device, outcome: &Outcome) {
     for job in jobs {
         let Job { origin, .. } = job;
-        let core = Core::new(device);
-        let current = Current {
-            shared: Arc::clone(shared),
-            core: (&raw const core).cast(),
-            started: Instant::now(),
-            origin,
-            rung: RefCell::default(),
-        };
+        let current = Current { shared: Arc::clone(shared), started: Instant::now(), origin, rung: RefCell::default() };
         if current.baton().is_some_and(|baton| baton.begin_core(origin.core).is_err()) {
             return;
         }
         CURRENT.set(Some(current));
         let args = std::ptr::with_exposed_provenance::<c_void>(job.args as usize);
-        let result = catch_unwind(AssertUnwindSafe(|| (job.kernel)(args)));
-        let batch_left_open = core.finish_launch().batch_left_open;
+        let result = device.run(origin.core, || catch_unwind(AssertUnwindSafe(|| (job.kernel)(args))));
         let rung = CURRENT.take().map(|current| current.rung.into_inner());
         let result = match result {
-            Ok(code) => Ok(Returned { code, instructions: 0, batch_left_open, rung }),
-            Err(payload) => Err(CpuFault::Kernel(format!("panic: {}", panic_text(&*payload)))),
+            Ok((Ok(code), end)) => Ok(Returned { code, instructions: 0, batch_left_open: end.batch_left_open, rung }),
+            Err(busy) => Err(CpuFault::Cpu(busy.to_string())),
+            Ok((Err(payload), _)) => Err(CpuFault::Kernel(format!("panic: {}", panic_text(&*payload)))),
         };
         *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         shared.inbox.send(Command::CoreEnded);
@@ -192,8 +188,6 @@ fn panic_text(payload: &(dyn Any + Send)) -> &str {
 /// What the thread of a running kernel belongs to.
 struct Current {
     shared: Arc<Shared<SharedMemory>>,
-    /// The core, which outlives the kernel's call.
-    core: *const c_void,
     started: Instant,
     origin: Origin,
     /// Queues that the kernel rang, and the entries rung since each was made.
@@ -236,86 +230,109 @@ fn with_registers<R>(sq_id: u32, otherwise: R, ask: impl FnOnce(Registers<'_, Sh
     with_current(None, ask).unwrap_or(otherwise)
 }
 
-// The platform of a host process. SAFETY of the exported names: the device crate declares them, and nobody else in a host
-// program defines them.
+/// The platform of a host process: each thread's running kernel says which device it is of.
+struct NativePlatform;
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_core() -> *const c_void {
-    with_current(std::ptr::null(), |current| {
-        // A kernel that was given up keeps its core: what it asks of the queues is refused.
-        let _ = current.turn();
-        current.core
-    })
+static PLATFORM: NativePlatform = NativePlatform;
+hcomm_aicpu::export_platform!(PLATFORM, CurrentKernel);
+
+/// The core of the kernel that the thread runs.
+struct CurrentKernel;
+
+thread_local! {
+    static CORE: Cell<*const c_void> = const { Cell::new(std::ptr::null()) };
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_head(sq_id: u32, _regs: u64) -> u32 {
-    with_registers(sq_id, 0, |registers| registers.head())
+// SAFETY: a thread-local cell that is null at first and that `set` alone writes.
+unsafe impl CurrentCore for CurrentKernel {
+    fn get() -> *const c_void {
+        // In deterministic mode others may go first. A kernel that was given up keeps its core: what it asks of the queues is
+        // refused.
+        let _ = with_current(Ok(()), Current::turn);
+        CORE.get()
+    }
+
+    fn set(core: *const c_void) {
+        CORE.set(core);
+    }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_status(sq_id: u32, _regs: u64) -> u64 {
-    with_registers(sq_id, QueueStatus::FREE.0, |registers| registers.status().0)
+impl Platform for NativePlatform {
+    fn has_queue(&self, sq_id: u32, regs: u64) -> bool {
+        with_current(false, |current| current.shared.queues.get(sq_id).is_some() && regs == regs_phys(sq_id))
+    }
+
+    fn head(&self, queue: QueueId) -> Result<u32, ReadFailed> {
+        with_registers(queue.sq_id(), Err(GIVEN_UP), |registers| Ok(registers.head()))
+    }
+
+    fn status(&self, queue: QueueId) -> Result<QueueStatus, ReadFailed> {
+        // A kernel that was given up finds its threads freed.
+        with_registers(queue.sq_id(), Ok(QueueStatus::FREE), |registers| Ok(registers.status()))
+    }
+
+    fn ring(&self, queue: QueueId, tail: u32) -> Result<(), DoorbellRefused> {
+        let sq_id = queue.sq_id();
+        with_current(Err(DoorbellRefused), |current| {
+            if current.turn().is_err() {
+                return Err(DoorbellRefused);
+            }
+            let total = current.shared.ring(sq_id, tail, current.origin).map_err(|_| DoorbellRefused)?;
+            let mut rung = current.rung.borrow_mut();
+            match rung.iter_mut().find(|(queue, _)| *queue == sq_id) {
+                Some((_, entries)) => *entries = total,
+                None => rung.push((sq_id, total)),
+            }
+            // The device may run the tasks before the kernel goes on. If it is given up meanwhile, its next call says so.
+            let _ = current.turn();
+            Ok(())
+        })
+    }
+
+    fn store_barrier(&self) {
+        // The scheduler is another thread: a release fence before the doorbell's store is what it needs.
+        std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
+        // Slots that are written and not rung for: no other thread may see a difference.
+        let _ = with_current(Ok(()), Current::turn);
+    }
+
+    fn now_us(&self) -> u64 {
+        with_current(0, |current| match current.baton() {
+            None => current.started.elapsed().as_micros() as u64,
+            Some(baton) if baton.turn(current.origin.core).is_ok() => baton.now().as_micros() as u64,
+            // Given up: every wait of the kernel is over.
+            Some(_) => u64::MAX,
+        })
+    }
+
+    fn delay(&self) -> impl DelayNs {
+        NativeDelay
+    }
+
+    fn refused(&self, who: &'static str, error: &hcomm_aicpu::Error) {
+        let text = format!("{who}: {error}");
+        log::warn!(target: TARGET, "{text}");
+        with_current((), |current| {
+            let (origin, code) = (Some(current.origin), error.code());
+            current.shared.events.send(|| What::CallRefused { origin, code, text: text.as_str().into() });
+        });
+    }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_ring(sq_id: u32, _regs: u64, tail: u32) -> i32 {
-    with_current(-1, |current| {
-        if current.turn().is_err() {
-            return -1;
+/// Code of a read by a kernel that the device has given up.
+const GIVEN_UP: ReadFailed = ReadFailed(-1);
+
+struct NativeDelay;
+
+impl DelayNs for NativeDelay {
+    fn delay_ns(&mut self, ns: u32) {
+        let wait = |current: &Current| current.baton().map(|baton| baton.delay(current.origin.core, ns.into()));
+        match with_current(None, wait) {
+            None => delay(ns),
+            Some(Ok(())) => {}
+            // Given up: it must not burn the processor.
+            Some(Err(Gone)) => std::thread::sleep(Duration::from_millis(1)),
         }
-        let Ok(total) = current.shared.ring(sq_id, tail, current.origin) else { return -1 };
-        let mut rung = current.rung.borrow_mut();
-        match rung.iter_mut().find(|(queue, _)| *queue == sq_id) {
-            Some((_, entries)) => *entries = total,
-            None => rung.push((sq_id, total)),
-        }
-        // The device may run the tasks before the kernel goes on. If it is given up meanwhile, its next call says so.
-        let _ = current.turn();
-        0
-    })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_store_barrier() {
-    // The scheduler is another thread: a release fence before the doorbell's store is what it needs.
-    std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
-    // Slots that are written and not rung for: nobody may see a difference.
-    let _ = with_current(Ok(()), Current::turn);
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_now_us() -> u64 {
-    with_current(0, |current| match current.baton() {
-        None => current.started.elapsed().as_micros() as u64,
-        Some(baton) if baton.turn(current.origin.core).is_ok() => baton.now().as_micros() as u64,
-        // Given up: every wait of the kernel is over.
-        Some(_) => u64::MAX,
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn hcomm_port_refused(who: *const u8, who_len: usize, code: i32, error: *const c_void) {
-    // SAFETY: the device crate hands over a name of this program.
-    let who = unsafe { std::slice::from_raw_parts(who, who_len) };
-    // SAFETY: and a live error.
-    let error = unsafe { &*error.cast::<hcomm_aicpu::Error>() };
-    let text = format!("{}: {error}", String::from_utf8_lossy(who));
-    log::warn!(target: TARGET, "{text}");
-    with_current((), |current| {
-        let origin = Some(current.origin);
-        current.shared.events.send(|| What::CallRefused { origin, code, text: text.as_str().into() });
-    });
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_delay_ns(ns: u32) {
-    let wait = |current: &Current| current.baton().map(|baton| baton.delay(current.origin.core, ns.into()));
-    match with_current(None, wait) {
-        None => delay(ns),
-        Some(Ok(())) => {}
-        // Given up: it must not burn the processor.
-        Some(Err(Gone)) => std::thread::sleep(Duration::from_millis(1)),
     }
 }
 

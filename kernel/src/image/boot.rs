@@ -5,7 +5,7 @@ use core::arch::global_asm;
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::comm::{COMM_ENTRY_SIZE, MAX_COMMS};
 use hcomm_aicpu::spec::mailbox::{BOOT_MAGIC, BootBlock, MAILBOX_VERSION};
-use hcomm_aicpu::spec::map::{BOOT_BLOCK_PHYS, HBM_HOLE, HBM_MAX};
+use hcomm_aicpu::spec::map::{BOOT_BLOCK_PHYS, HBM_HOLE, HBM_MAX, RECORD_PHYS};
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
 
@@ -105,7 +105,7 @@ enum BootError {
     HbmSize(u64),
     #[error("HBM at {base} with {size:#x} bytes is not one range of whole GiB above the image in 48 bits")]
     HbmBase { base: DeviceAddr, size: u64 },
-    #[error("device type {0} is no soc that the image knows")]
+    #[error("unknown SoC device type {0}")]
     Soc(u32),
     #[error("{0} thread slots, at most {MAX_THREADS}")]
     ThreadSlots(u32),
@@ -165,6 +165,10 @@ extern "C" fn image_main() -> ! {
     unsafe { port::DEVICE.set_thread_table(boot.thread_table, boot.thread_slots as usize) };
     // SAFETY: `check` found it aligned and inside HBM.
     unsafe { port::DEVICE.set_comm_table(boot.comm_table) };
+    if boot.records != 0 {
+        // SAFETY: both rings are mapped for good with the boot block; the host reads them, and stores `tail` atomically.
+        unsafe { port::DEVICE.set_record_rings(DeviceAddr(RECORD_PHYS)) };
+    }
     defmt::info!("image ready, hbm {=u64:#x}, {=u64:#x} bytes", boot.hbm_base.0, boot.hbm_size);
     mailbox::run()
 }

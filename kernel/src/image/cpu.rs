@@ -37,6 +37,27 @@ pub fn now_us() -> u64 {
     ticks / per_second * 1_000_000 + ticks % per_second * 1_000_000 / per_second
 }
 
+/// Waits for at least `ns` nanoseconds.
+#[cold]
+#[inline(never)]
+pub fn delay(ns: u32) {
+    // Rounded up: a delay is never shorter than asked for.
+    let delay = (u64::from(ns) * ticks_per_second()).div_ceil(1_000_000_000);
+    let start = ticks();
+    while ticks() - start < delay {
+        core::hint::spin_loop();
+    }
+}
+
+/// Frame pointer of the caller.
+#[inline(always)]
+pub fn frame_pointer() -> u64 {
+    let fp;
+    // SAFETY: reads one register.
+    unsafe { asm!("mov {}, x29", out(reg) fp, options(nomem, nostack, preserves_flags)) };
+    fp
+}
+
 /// Lets PMCCNTR_EL0 count from 0.
 pub fn start_cycle_counter() {
     const PMCR_ENABLE: u64 = 1 << 0;

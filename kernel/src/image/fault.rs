@@ -10,7 +10,7 @@ use cortex_a::registers::{ELR_EL1, ESR_EL1, FAR_EL1, Readable, SP_EL0, SPSR_EL1}
 use hcomm_aicpu::spec::mailbox::{BACKTRACE_LEN, FAULT_STRIDE, FaultKind, FaultRecord};
 use hcomm_aicpu::spec::map::FAULT_PHYS;
 
-use super::{cpu, layout, mailbox, wake};
+use super::{cpu, frames, mailbox, wake};
 
 /// Vectors below this one are exceptions of code on SP_EL0, which is all that runs but the reports themselves.
 const FIRST_VECTOR_OF_SP_EL1: u64 = 4;
@@ -66,44 +66,10 @@ impl Report {
         REPORTS.load(Ordering::Relaxed) == 1
     }
 
-    /// Return addresses, innermost first: `lr` if it says more than the frames do, then one for each frame from `fp` on.
-    ///
-    /// `lr` is the caller of a function without a frame (a leaf, or one jumped to by mistake). In a function with a frame
-    /// that has called others, it is stale and points into the function itself, which the host can tell by the symbol.
-    fn set_backtrace(&self, lr: Option<u64>, mut fp: u64) {
-        let stack = layout::stack();
-        let text = layout::text();
+    /// Return addresses, see [`frames::walk`].
+    fn set_backtrace(&self, lr: Option<u64>, fp: u64) {
         let mut addrs = [0; BACKTRACE_LEN];
-        let mut len = 0;
-        let mut push = |addr| {
-            if let Some(slot) = addrs.get_mut(len) {
-                *slot = addr;
-                len += 1;
-            }
-            len < BACKTRACE_LEN
-        };
-
-        let mut lr = lr.filter(|addr| text.contains(addr));
-        // A frame is {frame pointer of the caller, return address}. Anything may be in a register when a fault is taken,
-        // so a frame counts only on the stack, aligned, and above the last one.
-        let mut floor = stack.start;
-        while (floor..stack.end).contains(&fp) && fp.is_multiple_of(16) {
-            // SAFETY: just found to be an aligned pair of words of the stack, which is mapped.
-            let [next, addr] = unsafe { (fp as *const [u64; 2]).read_volatile() };
-            if let Some(lr) = lr.take()
-                && lr != addr
-            {
-                push(lr);
-            }
-            if addr == 0 || !push(addr) {
-                break;
-            }
-            floor = fp + 16;
-            fp = next;
-        }
-        if let Some(lr) = lr {
-            push(lr);
-        }
+        frames::walk(lr, fp, &mut addrs);
         set!(self, backtrace = addrs);
     }
 
@@ -140,15 +106,6 @@ fn park() -> ! {
     loop {
         cortex_a::asm::wfi();
     }
-}
-
-/// Frame pointer of the caller.
-#[inline(always)]
-fn frame_pointer() -> u64 {
-    let fp;
-    // SAFETY: reads one register.
-    unsafe { asm!("mov {}, x29", out(reg) fp, options(nomem, nostack, preserves_flags)) };
-    fp
 }
 
 /// Stack pointer of the caller.
@@ -189,7 +146,7 @@ fn panic(info: &PanicInfo<'_>) -> ! {
             if let Some(location) = info.location() {
                 report.set_file(location.file(), location.line());
             }
-            report.set_backtrace(None, frame_pointer());
+            report.set_backtrace(None, cpu::frame_pointer());
             report.set_message(info.message());
         }
         report.publish(FaultKind::PANIC);

@@ -4,7 +4,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use hcomm_aicpu::LaunchEnd;
-use hcomm_aicpu::spec::code::HCCL_E_NOT_FOUND;
+use hcomm_aicpu::spec::code::{HCCL_E_INTERNAL, HCCL_E_NOT_FOUND};
 use hcomm_aicpu::spec::mailbox::{DeviceMailbox, HostMailbox, LEFT_BATCH_OPEN, MAILBOX_STRIDE, MAILBOX_VERSION};
 use hcomm_aicpu::spec::map::{DEVICE_MAILBOX_PHYS, HOST_MAILBOX_PHYS};
 use hcomm_kernel::{KernelFn, kernels};
@@ -119,12 +119,14 @@ pub fn run() -> ! {
         let ((ret, instructions), end) = match kernel_at(entry) {
             Some(kernel) => {
                 RUNNING.store(seq, Ordering::Relaxed);
-                port::enter();
+                let core = cpu::core_id() as usize;
                 // SAFETY: the host hands a kernel null or its parameters; a kernel checks which.
-                let result = unsafe { cpu::call_measured(kernel, args as *const c_void) };
-                let end = port::leave();
+                let call = || unsafe { cpu::call_measured(kernel, args as *const c_void) };
+                // This loop is the one that runs kernels on the core.
+                let result =
+                    port::DEVICE.run(core, call).unwrap_or(((HCCL_E_INTERNAL as u32, 0), LaunchEnd::default()));
                 RUNNING.store(0, Ordering::Relaxed);
-                (result, end)
+                result
             }
             None => {
                 defmt::error!("launch {=u64}: no kernel at {=u64:#x}", seq, entry);

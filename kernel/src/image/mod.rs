@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`boot`] | start code, up to the launch loop |
 //! | [`mmu`] | page tables |
+//! | [`frames`] | return addresses from the stack |
 //! | [`layout`] | addresses that `link.ld` gives |
 //! | [`vectors`] | exception vectors |
 //! | [`fault`] | reports of exceptions, panics and a bad boot block |
@@ -17,6 +18,7 @@
 mod boot;
 mod cpu;
 mod fault;
+mod frames;
 mod layout;
 mod log;
 mod mailbox;

@@ -1,94 +1,109 @@
-//! The platform of the image: what [`hcomm_aicpu::port`] asks for. With one code generation unit and LTO these are inlined
-//! into the copy path.
+//! The platform of the image: registers of the queues, clock and barrier. With one code generation unit and LTO these are
+//! inlined into the copy path.
 
 use core::ffi::c_void;
 use core::ptr;
 
 use cortex_a::asm::barrier;
 use cortex_a::registers::{Readable, TPIDR_EL1, Writeable};
-use hcomm_aicpu::regs::SqRegs;
-use hcomm_aicpu::{Core, Device, LaunchEnd};
+use embedded_hal::delay::DelayNs;
+use hcomm_aicpu::port::hooks::CurrentCore;
+use hcomm_aicpu::port::regs::SqRegs;
+use hcomm_aicpu::port::{DoorbellRefused, Platform, QueueId, ReadFailed};
+use hcomm_aicpu::spec::map::{QUEUE_REGS_PHYS, QUEUE_REGS_SIZE};
+use hcomm_aicpu::spec::queue::{QueueStatus, SQ_REGS_STRIDE};
+use hcomm_aicpu::{Device, Error};
 
-use super::{cpu, refusals};
+use super::{cpu, frames, refusals};
 
 /// The device that this image is.
 pub static DEVICE: Device = Device::new();
-static CORE: Core<'static> = Core::new(&DEVICE);
 
-/// A launch begins on this core.
-pub fn enter() {
-    TPIDR_EL1.set((&raw const CORE) as u64);
+struct Image;
+
+/// The register block of a queue.
+#[inline(always)]
+fn regs(queue: QueueId) -> &'static SqRegs {
+    // SAFETY: `has_queue` found the address to be that of a register block, and the blocks are mapped for good. Only the
+    // holder of the queue's lock in the device crate rings.
+    unsafe { SqRegs::at(queue.regs()) }
 }
 
-/// It has ended: the core is as new for the next one. Gives what the kernel left behind.
-pub fn leave() -> LaunchEnd {
-    TPIDR_EL1.set(0);
-    CORE.finish_launch()
-}
+impl Platform for Image {
+    fn has_queue(&self, sq_id: u32, regs: u64) -> bool {
+        let offset = u64::from(sq_id) * SQ_REGS_STRIDE;
+        offset < QUEUE_REGS_SIZE && regs == QUEUE_REGS_PHYS + offset
+    }
 
-/// The core while a launch runs on it, else null: the start code and [`leave`] put 0 there.
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_core() -> *const Core<'static> {
-    ptr::with_exposed_provenance(TPIDR_EL1.get() as usize)
-}
+    #[inline(always)]
+    fn head(&self, queue: QueueId) -> Result<u32, ReadFailed> {
+        Ok(regs(queue).head())
+    }
 
-/// The register block that a thread descriptor names.
-#[inline]
-fn regs(addr: u64) -> &'static SqRegs {
-    // SAFETY: the host wrote `addr` into the descriptor of a live thread (contract of `Device::set_thread_table`): a block
-    // below QUEUE_REGS_PHYS + QUEUE_REGS_SIZE, mapped for good. Only the holder of the queue's lock rings.
-    unsafe { SqRegs::at(addr) }
-}
+    #[inline(always)]
+    fn status(&self, queue: QueueId) -> Result<QueueStatus, ReadFailed> {
+        Ok(regs(queue).status())
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_head(_sq_id: u32, addr: u64) -> u32 {
-    regs(addr).head()
-}
+    #[inline(always)]
+    fn ring(&self, queue: QueueId, tail: u32) -> Result<(), DoorbellRefused> {
+        // A store can't be refused: a queue that refuses says so in its status word, which is read before.
+        regs(queue).ring(tail);
+        Ok(())
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_status(_sq_id: u32, addr: u64) -> u64 {
-    regs(addr).status().0
-}
+    #[inline(always)]
+    fn store_barrier(&self) {
+        barrier::dsb(barrier::ISHST);
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_ring(_sq_id: u32, addr: u64, tail: u32) -> i32 {
-    regs(addr).ring(tail);
-    // A store can't be refused: a queue that refuses says so in its status word, which is read before.
-    0
-}
+    #[inline(never)]
+    fn now_us(&self) -> u64 {
+        cpu::now_us()
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_store_barrier() {
-    barrier::dsb(barrier::ISHST);
-}
+    fn delay(&self) -> impl DelayNs {
+        Delay
+    }
 
-#[unsafe(no_mangle)]
-#[inline(never)]
-extern "C" fn hcomm_port_now_us() -> u64 {
-    cpu::now_us()
-}
+    fn refused(&self, who: &'static str, error: &Error) {
+        refusals::note(who, error);
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_refused(who: *const u8, who_len: usize, _code: i32, error: *const c_void) {
-    // SAFETY: the device crate hands over a live error.
-    refusals::note(who, who_len, unsafe { &*error.cast() });
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_delay_ns(ns: u32) {
-    // The lock's loop asks for nothing, and gets it without a call.
-    if ns != 0 {
-        delay(ns);
+    #[inline(never)]
+    fn return_addresses(&self, addrs: &mut [u64]) {
+        frames::walk(None, cpu::frame_pointer(), addrs);
     }
 }
 
-#[cold]
-#[inline(never)]
-fn delay(ns: u32) {
-    // Rounded up: a delay is never shorter than asked for.
-    let ticks = (u64::from(ns) * cpu::ticks_per_second()).div_ceil(1_000_000_000);
-    let start = cpu::ticks();
-    while cpu::ticks() - start < ticks {
-        core::hint::spin_loop();
+/// Delays by the clock.
+struct Delay;
+
+impl DelayNs for Delay {
+    #[inline(always)]
+    fn delay_ns(&mut self, ns: u32) {
+        // The lock's loop asks for nothing, and gets it without a call.
+        if ns != 0 {
+            cpu::delay(ns);
+        }
     }
 }
+
+/// TPIDR_EL1 of each core: 0 by the start code, then what the device crate keeps there.
+struct Tpidr;
+
+// SAFETY: the register is the core's own, nothing else writes it, and the start code puts 0 there.
+unsafe impl CurrentCore for Tpidr {
+    #[inline(always)]
+    fn get() -> *const c_void {
+        ptr::with_exposed_provenance(TPIDR_EL1.get() as usize)
+    }
+
+    #[inline(always)]
+    fn set(core: *const c_void) {
+        TPIDR_EL1.set(core.expose_provenance() as u64);
+    }
+}
+
+static IMAGE: Image = Image;
+hcomm_aicpu::export_platform!(IMAGE, Tpidr);

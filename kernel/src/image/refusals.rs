@@ -12,7 +12,7 @@ use hcomm_aicpu::spec::map::REFUSAL_PHYS;
 use super::cpu;
 
 /// Leaves `error` for the host. The name is one of the image, which the host can read.
-pub fn note(who: *const u8, who_len: usize, error: &Error) {
+pub fn note(who: &'static str, error: &Error) {
     let ring = (REFUSAL_PHYS + cpu::core_id() * REFUSAL_STRIDE) as *mut RefusalRing;
     // SAFETY: an aligned word of this core's own ring, mapped for good; the host only reads it, atomically.
     let count = unsafe { AtomicU64::from_ptr(&raw mut (*ring).head) };
@@ -21,15 +21,15 @@ pub fn note(who: *const u8, who_len: usize, error: &Error) {
     let slot = unsafe { (&raw mut (*ring).slots).cast::<Refusal>().add(head as usize % REFUSALS) };
     // Pairs with the acquire fence of the host: who sees anything of the new refusal sees a count by which the slot is not its.
     fence(Ordering::Release);
-    // SAFETY: the slot is this core's own.
-    unsafe { (&raw mut (*slot).who).write_volatile(who as u64) };
-    // SAFETY: as above.
-    unsafe { (&raw mut (*slot).who_len).write_volatile(who_len as u64) };
+    // SAFETY: `slot` lies in the ring of this core, which alone writes it.
+    unsafe { (&raw mut (*slot).who).write_volatile(who.as_ptr() as u64) };
+    // SAFETY: `slot` lies in the ring of this core, which alone writes it.
+    unsafe { (&raw mut (*slot).who_len).write_volatile(who.len() as u64) };
     let from = (&raw const *error).cast::<MaybeUninit<u64>>();
     for word in 0..ERROR_WORDS {
         // SAFETY: an error has as many words, of which some may be padding that nobody looks at.
         let bits = unsafe { from.add(word).read_volatile() };
-        // SAFETY: as above; the slot has room for as many.
+        // SAFETY: `slot` lies in the ring of this core, which alone writes it, and has `ERROR_WORDS` words for the error.
         unsafe { (&raw mut (*slot).error).cast::<MaybeUninit<u64>>().add(word).write_volatile(bits) };
     }
     // Pairs with the acquire load of the host: who sees the new count sees the refusal.

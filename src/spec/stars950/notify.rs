@@ -4,7 +4,7 @@ use bitfield_struct::bitfield;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
 use super::{CREDIT_DEFAULT, CREDIT_NEVER, Credit, SqeHeader, SqeType};
-use crate::spec::{SQE_SIZE, Sqe};
+use crate::spec::{NotifyIdTooLarge, SQE_SIZE, Sqe};
 
 /// Largest notify id: the field has 17 bits.
 pub const MAX_NOTIFY_ID: u32 = (1 << 17) - 1;
@@ -60,7 +60,7 @@ pub struct NotifySqe {
     credit: Credit,
     cnt_value: u32,
     mode: NotifyMode,
-    /// Seconds, 0 = for ever.
+    /// Seconds, 0 = without limit.
     timeout_s: u32,
     exe_result: u32,
     reserved: [u32; 8],
@@ -79,7 +79,7 @@ struct Notify {
 }
 
 impl Notify {
-    const fn new(notify_id: u32) -> Self {
+    const fn with_checked_id(notify_id: u32) -> Self {
         debug_assert!(notify_id <= MAX_NOTIFY_ID);
         // The mask is what the builder's check comes down to: without it the check is code, and its panic is, too.
         let word = NotifyWord::new().with_notify_id(notify_id & MAX_NOTIFY_ID);
@@ -110,9 +110,20 @@ impl Notify {
 pub struct NotifyRecord(Notify);
 
 impl NotifyRecord {
-    /// Sets the one bit of `notify_id`, of which the caller has checked that it is at most [`MAX_NOTIFY_ID`].
-    pub const fn new(notify_id: u32) -> Self {
-        Self(Notify::new(notify_id))
+    /// Sets the one bit of `notify_id`.
+    ///
+    /// # Errors
+    /// [`NotifyIdTooLarge`]: it is never cut to the field.
+    pub const fn new(notify_id: u32) -> Result<Self, NotifyIdTooLarge> {
+        match NotifyIdTooLarge::check(notify_id, MAX_NOTIFY_ID) {
+            Ok(()) => Ok(Self::with_checked_id(notify_id)),
+            Err(error) => Err(error),
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn with_checked_id(notify_id: u32) -> Self {
+        Self(Notify::with_checked_id(notify_id))
     }
 
     /// The count form in which one record releases several waits: bits of `value` are set.
@@ -140,10 +151,20 @@ pub struct NotifyWait {
 }
 
 impl NotifyWait {
-    /// Waits for the one bit of `notify_id` for `timeout_s` seconds (0 = for ever), and clears it. The caller has checked
-    /// that the id is at most [`MAX_NOTIFY_ID`].
-    pub const fn new(notify_id: u32, timeout_s: u32) -> Self {
-        let notify = Notify::new(notify_id);
+    /// Waits for the one bit of `notify_id` for `timeout_s` seconds (0 = without limit), and clears it.
+    ///
+    /// # Errors
+    /// [`NotifyIdTooLarge`]: it is never cut to the field.
+    pub const fn new(notify_id: u32, timeout_s: u32) -> Result<Self, NotifyIdTooLarge> {
+        match NotifyIdTooLarge::check(notify_id, MAX_NOTIFY_ID) {
+            Ok(()) => Ok(Self::with_checked_id(notify_id, timeout_s)),
+            Err(error) => Err(error),
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn with_checked_id(notify_id: u32, timeout_s: u32) -> Self {
+        let notify = Notify::with_checked_id(notify_id);
         let word = notify.word.with_clr_flag(true);
         Self { notify: Notify { word, sub_type: sub_type::WAIT, ..notify }, timeout_s }
     }

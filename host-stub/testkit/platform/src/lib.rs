@@ -4,14 +4,15 @@
 //! A program that uses this crate can't use host-stub, which is a platform too.
 
 use std::cell::{Cell, RefCell};
-use std::ffi::c_void;
 use std::ptr;
 
+use embedded_hal::delay::DelayNs;
+use hcomm_aicpu::Device;
 use hcomm_aicpu::abi::HcommThreadResAcquireTimeOut;
+use hcomm_aicpu::port::{DoorbellRefused, Platform, QueueId, ReadFailed};
 use hcomm_aicpu::spec::queue::QueueStatus;
-use hcomm_aicpu::spec::thread::{DescriptorTag, Engine, ThreadDescriptor, ThreadHandle};
+use hcomm_aicpu::spec::thread::{DescriptorTag, Engine, NotifyTable, ThreadDescriptor, ThreadHandle};
 use hcomm_aicpu::spec::{DeviceAddr, SQE_SIZE, Sqe};
-use hcomm_aicpu::{Core, Device};
 use zerocopy::FromZeros;
 
 /// Slots of the thread table.
@@ -36,7 +37,6 @@ struct Entry(Sqe);
 
 /// The device's side: registers, clock, and what it has been asked for.
 struct Port {
-    core: Cell<*const c_void>,
     status: Cell<QueueStatus>,
     refuse_ring: Cell<bool>,
     head: Cell<u32>,
@@ -62,7 +62,6 @@ struct Port {
 thread_local! {
     static PORT: Port = const {
         Port {
-            core: Cell::new(ptr::null()),
             status: Cell::new(QueueStatus::ENABLED),
             refuse_ring: Cell::new(false),
             head: Cell::new(0),
@@ -142,9 +141,8 @@ impl Rig {
             depth,
             sq_base: DeviceAddr::from(ring.as_mut_ptr()),
             regs: REGS,
-            notify_table: DeviceAddr::from(notify_ids.as_mut_ptr()),
-            notify_count: NOTIFIES,
-            reserved: [0; 3],
+            notifies: NotifyTable::new(DeviceAddr::from(notify_ids.as_mut_ptr()), NOTIFIES as u16),
+            reserved: [0; 2],
         };
         table[OTHER_ENGINE] = ThreadDescriptor { engine: Engine::CPU_TS, ..table[LIVE] };
         let device = Box::new(Device::new());
@@ -171,23 +169,15 @@ impl Rig {
 
     /// Calls `run` in a launch whose calls wait a second for room.
     pub fn launch<R>(&self, run: impl FnOnce() -> R) -> R {
-        self.launch_on(&self.core(), || {
+        self.launch_with_defaults(|| {
             assert_eq!(HcommThreadResAcquireTimeOut(1.0), 0);
             run()
         })
     }
 
-    /// A core of the device.
-    pub fn core(&self) -> Core<'_> {
-        Core::new(&self.device)
-    }
-
-    /// Calls `run` in a launch on `core`.
-    pub fn launch_on<R>(&self, core: &Core<'_>, run: impl FnOnce() -> R) -> R {
-        PORT.with(|port| port.core.set((&raw const *core).cast()));
-        let result = run();
-        PORT.with(|port| port.core.set(ptr::null()));
-        core.finish_launch();
+    /// Calls `run` in a launch whose calls wait as long as the library's defaults say.
+    pub fn launch_with_defaults<R>(&self, run: impl FnOnce() -> R) -> R {
+        let (result, _) = self.device.run(0, run).expect("launches of a rig follow each other");
         result
     }
 
@@ -221,8 +211,8 @@ impl Rig {
     pub fn free_thread(&self) {
         // SAFETY: a slot of the table, which lives in `_memory` and is only reached through this pointer.
         unsafe { (&raw mut (*self.table.add(LIVE)).tag.magic).write_volatile(0) };
-        // SAFETY: as above.
-        unsafe { (&raw mut (*self.table.add(LIVE)).notify_table).write_volatile(DeviceAddr(64)) };
+        // SAFETY: the same slot of the same table.
+        unsafe { (&raw mut (*self.table.add(LIVE)).notifies).write_volatile(NotifyTable::default()) };
     }
 
     /// Every ring entry.
@@ -289,78 +279,82 @@ impl Rig {
     }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_core() -> *const c_void {
-    PORT.with(|port| port.core.get())
-}
+/// The platform: each thread of the process has a device of its own.
+struct Plain;
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_head(sq_id: u32, regs: u64) -> u32 {
-    assert_eq!((sq_id, regs), (SQ_ID, REGS), "another queue");
-    PORT.with(|port| {
-        port.head_reads.set(port.head_reads.get() + 1);
-        match port.idle_looks.get() {
-            0 => port.run(port.speed.get()),
-            looks => port.idle_looks.set(looks - 1),
-        }
-        port.head.get()
-    })
-}
+static PLAIN: Plain = Plain;
+hcomm_aicpu::export_platform!(PLAIN);
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_status(sq_id: u32, regs: u64) -> u64 {
-    assert_eq!((sq_id, regs), (SQ_ID, REGS), "another queue");
-    PORT.with(|port| port.status.get().0)
-}
+impl Platform for Plain {
+    fn has_queue(&self, sq_id: u32, regs: u64) -> bool {
+        (sq_id, regs) == (SQ_ID, REGS)
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_ring(sq_id: u32, regs: u64, tail: u32) -> i32 {
-    assert_eq!((sq_id, regs), (SQ_ID, REGS), "another queue");
-    PORT.with(|port| {
-        assert!(tail < port.depth.get(), "tail {tail} of a ring of {} entries", port.depth.get());
-        if port.refuse_ring.get() {
-            return 1;
-        }
-        assert_ne!(tail, port.rung.get(), "a doorbell for nothing");
-        let mut slot = port.rung.get();
-        while slot != tail {
-            let sqe = port.slot(slot);
-            if let Some(visible) = port.visible.borrow().get(slot as usize) {
-                assert_eq!(sqe, *visible, "slot {slot} was written after the barrier");
+    fn head(&self, _queue: QueueId) -> Result<u32, ReadFailed> {
+        PORT.with(|port| {
+            port.head_reads.set(port.head_reads.get() + 1);
+            match port.idle_looks.get() {
+                0 => port.run(port.speed.get()),
+                looks => port.idle_looks.set(looks - 1),
             }
-            port.taken.borrow_mut().push((slot, sqe));
-            slot = port.after(slot);
-            // A full ring looks like an empty one: what is outstanding would be lost.
-            assert_ne!(slot, port.head.get(), "more than depth - 1 entries");
-        }
-        port.rung.set(tail);
-        port.doorbells.borrow_mut().push(tail);
-        0
-    })
+            Ok(port.head.get())
+        })
+    }
+
+    fn status(&self, _queue: QueueId) -> Result<QueueStatus, ReadFailed> {
+        PORT.with(|port| Ok(port.status.get()))
+    }
+
+    fn ring(&self, _queue: QueueId, tail: u32) -> Result<(), DoorbellRefused> {
+        PORT.with(|port| {
+            assert!(tail < port.depth.get(), "tail {tail} of a ring of {} entries", port.depth.get());
+            if port.refuse_ring.get() {
+                return Err(DoorbellRefused);
+            }
+            assert_ne!(tail, port.rung.get(), "a doorbell for nothing");
+            let mut slot = port.rung.get();
+            while slot != tail {
+                let sqe = port.slot(slot);
+                if let Some(visible) = port.visible.borrow().get(slot as usize) {
+                    assert_eq!(sqe, *visible, "slot {slot} was written after the barrier");
+                }
+                port.taken.borrow_mut().push((slot, sqe));
+                slot = port.after(slot);
+                // A full ring looks like an empty one: what is outstanding would be lost.
+                assert_ne!(slot, port.head.get(), "more than depth - 1 entries");
+            }
+            port.rung.set(tail);
+            port.doorbells.borrow_mut().push(tail);
+            Ok(())
+        })
+    }
+
+    fn store_barrier(&self) {
+        PORT.with(|port| {
+            if port.depth.get() <= 8 {
+                *port.visible.borrow_mut() = (0..port.depth.get()).map(|index| port.slot(index)).collect();
+            }
+        });
+    }
+
+    fn now_us(&self) -> u64 {
+        PORT.with(|port| port.now_us.get())
+    }
+
+    fn delay(&self) -> impl DelayNs {
+        PlainDelay
+    }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_store_barrier() {
-    PORT.with(|port| {
-        if port.depth.get() <= 8 {
-            *port.visible.borrow_mut() = (0..port.depth.get()).map(|index| port.slot(index)).collect();
-        }
-    });
-}
+/// Delays that let the clock go on.
+struct PlainDelay;
 
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_now_us() -> u64 {
-    PORT.with(|port| port.now_us.get())
+impl DelayNs for PlainDelay {
+    fn delay_ns(&mut self, ns: u32) {
+        PORT.with(|port| {
+            port.delays.borrow_mut().push(ns);
+            assert!(port.delays.borrow().len() < 100_000_000, "a wait that does not end");
+            port.now_us.set(port.now_us.get() + u64::from(ns / 1000) * port.slowness.get());
+        });
+    }
 }
-
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_delay_ns(ns: u32) {
-    PORT.with(|port| {
-        port.delays.borrow_mut().push(ns);
-        assert!(port.delays.borrow().len() < 100_000_000, "a wait that does not end");
-        port.now_us.set(port.now_us.get() + u64::from(ns / 1000) * port.slowness.get());
-    });
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn hcomm_port_refused(_who: *const u8, _who_len: usize, _code: i32, _error: *const c_void) {}

@@ -1,28 +1,28 @@
 //! Limits of waits, for the core that runs the caller and until its kernel ends.
 
+use crate::context::on_core;
 use crate::error::Error;
-use crate::port::with_core;
 
-/// Sets how long a call waits for room in a full queue; 0 = for ever. Whole seconds: a fraction counts as a whole one.
+/// Sets how long a call waits for room in a full queue; 0 = without limit. Whole seconds: a fraction counts as a whole one.
 ///
 /// # Errors
 /// [`Error::BadTimeout`] for a number that is negative, not a number, or 2^32 and more; [`Error::NoCore`].
 pub fn set_sq_full(seconds: f32) -> Result<(), Error> {
     let seconds = whole_seconds(seconds)?;
-    with_core(|core| core.set_sq_full_timeout_us(u64::from(seconds) * 1_000_000)).ok_or(Error::NoCore)
+    on_core(|core, _| Ok(core.queues().set_sq_full_timeout_us(u64::from(seconds) * 1_000_000)))
 }
 
-/// Sets how long a queued wait without a limit of its own waits for its notify; 0 = for ever. Whole seconds, as
+/// Sets how long a queued wait without a limit of its own waits for its notify; 0 = without limit. Whole seconds, as
 /// [`set_sq_full`].
 ///
 /// # Errors
 /// As [`set_sq_full`].
 pub fn set_notify_wait(seconds: f32) -> Result<(), Error> {
     let seconds = whole_seconds(seconds)?;
-    with_core(|core| core.set_notify_wait_timeout_s(seconds)).ok_or(Error::NoCore)
+    on_core(|core, _| Ok(core.set_notify_wait_timeout_s(seconds)))
 }
 
-/// Rounds up: a part of a second must not become 0, which means for ever.
+/// Rounds up: a part of a second must not become 0, which means no limit.
 fn whole_seconds(seconds: f32) -> Result<u32, Error> {
     // 2^32 as f32. NaN is in no range.
     if !(0.0..4_294_967_296.0).contains(&seconds) {

@@ -1,16 +1,15 @@
-//! A device of one thread over plain memory, for unit tests: a ring, a thread table, and a port that writes down each call.
+//! A device of one thread over plain memory, for unit tests: a ring, a thread table, and a platform that writes down each call.
 
 use core::cell::{Cell, RefCell};
 
 use embedded_hal::delay::DelayNs;
 use embedded_hal_mock::eh1::delay::{CheckedDelay, Transaction};
 
-use crate::device::{Core, Device};
-use crate::port::{DoorbellRefused, Port, QueueId};
+use crate::context::Device;
+use crate::port::{DoorbellRefused, Platform, QueueId, ReadFailed};
 use crate::spec::queue::QueueStatus;
-use crate::spec::thread::{DescriptorTag, Engine, ThreadDescriptor, ThreadHandle};
+use crate::spec::thread::{DescriptorTag, Engine, NotifyTable, ThreadDescriptor, ThreadHandle};
 use crate::spec::{DeviceAddr, SQE_SIZE, Sqe};
-use crate::thread::Thread;
 
 /// One call on the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +29,14 @@ pub(crate) struct TestPort {
     pub(crate) speed: Cell<u32>,
     pub(crate) status: Cell<QueueStatus>,
     pub(crate) refuse_ring: Cell<bool>,
+    /// Code of each read of a register, unless 0.
+    pub(crate) unreadable: Cell<i32>,
+    /// What the platform gives as return addresses.
+    pub(crate) frames: [u64; 2],
     pub(crate) now_us: Cell<u64>,
     looks_until_run: Cell<u32>,
+    /// What the count above starts again from; 0: it is counted once.
+    looks_again: Cell<u32>,
     delay: RefCell<CheckedDelay>,
     rung: Cell<u32>,
     // Vectors, not boxes: a box that is moved makes the addresses of its contents stale to Miri.
@@ -60,8 +65,11 @@ impl TestPort {
             speed: Cell::new(0),
             status: Cell::new(QueueStatus::ENABLED),
             refuse_ring: Cell::new(false),
+            unreadable: Cell::new(0),
+            frames: [0x4020_0001, 0x4020_0002],
             now_us: Cell::new(0),
             looks_until_run: Cell::new(0),
+            looks_again: Cell::new(0),
             delay: RefCell::new(CheckedDelay::new(&[])),
             rung: Cell::new(0),
             ring: vec![Entry(STALE); depth as usize],
@@ -83,6 +91,19 @@ impl TestPort {
         self.looks_until_run.set(looks);
     }
 
+    /// The same again and again.
+    pub(crate) fn run_after_each_looks(&self, looks: u32) {
+        self.looks_until_run.set(looks);
+        self.looks_again.set(looks);
+    }
+
+    /// The host frees the thread and gives its slot to another one, whose handle and generation this gives.
+    pub(crate) fn next_thread(&mut self) -> (ThreadHandle, u16) {
+        let generation = self.table[SLOT].tag.generation + 1;
+        self.table[SLOT].tag = DescriptorTag::live(generation);
+        (self.handle_of(SLOT, generation), generation)
+    }
+
     /// From now on exactly these delays, in nanoseconds, must be asked for.
     pub(crate) fn expect_delays(&self, delays: &[u32]) {
         let transactions: Vec<_> = delays.iter().map(|ns| Transaction::delay_ns(*ns)).collect();
@@ -100,9 +121,8 @@ impl TestPort {
             depth: self.ring.len() as u32,
             sq_base,
             regs: 0x1234,
-            notify_table: DeviceAddr::from(self.notify_ids.as_mut_ptr()),
-            notify_count: NOTIFY_IDS.len() as u32,
-            reserved: [0; 3],
+            notifies: NotifyTable::new(DeviceAddr::from(self.notify_ids.as_mut_ptr()), NOTIFY_IDS.len() as u16),
+            reserved: [0; 2],
         };
         // Looks alive, but the table ends before it.
         self.table[SLOT + 2] = self.table[SLOT];
@@ -130,11 +150,6 @@ impl TestPort {
         self.handle_of(SLOT, GENERATION)
     }
 
-    pub(crate) fn thread(&mut self, device: &Device) -> Thread {
-        let handle = self.handle();
-        Thread::look_up(&Core::new(device), handle).unwrap()
-    }
-
     pub(crate) fn slots(&self) -> Vec<Sqe> {
         // SAFETY: entries of our own ring; volatile, since the code under test writes through their addresses.
         self.ring.iter().map(|entry| unsafe { (&raw const entry.0).read_volatile() }).collect()
@@ -144,9 +159,16 @@ impl TestPort {
         self.calls.take()
     }
 
+    fn read<T>(&self, value: T) -> Result<T, ReadFailed> {
+        match self.unreadable.get() {
+            0 => Ok(value),
+            code => Err(ReadFailed(code)),
+        }
+    }
+
     fn note(&self, call: Call) {
         let mut calls = self.calls.borrow_mut();
-        // No test makes so many: a planted bug that goes round in circles fails instead of hanging.
+        // No test makes so many: a bug that loops fails instead of hanging.
         assert!(calls.len() < 1_000_000, "more calls on the port than any test makes");
         calls.push(call);
     }
@@ -162,13 +184,20 @@ impl Drop for TestPort {
     }
 }
 
-impl Port for TestPort {
-    fn head(&self, queue: QueueId) -> u32 {
-        assert_eq!(queue, QueueId { sq_id: 9, regs: 0x1234 });
+impl Platform for TestPort {
+    fn has_queue(&self, sq_id: u32, regs: u64) -> bool {
+        (sq_id, regs) == (9, 0x1234)
+    }
+
+    fn head(&self, queue: QueueId) -> Result<u32, ReadFailed> {
+        assert_eq!((queue.sq_id(), queue.regs()), (9, 0x1234));
         self.note(Call::Head);
         match self.looks_until_run.get() {
             0 => {}
-            1 => self.head.set(self.rung.get()),
+            1 => {
+                self.head.set(self.rung.get());
+                self.looks_until_run.set(self.looks_again.get());
+            }
             looks => self.looks_until_run.set(looks - 1),
         }
         for _ in 0..self.speed.get() {
@@ -176,12 +205,12 @@ impl Port for TestPort {
                 self.head.set((self.head.get() + 1) % self.ring.len() as u32);
             }
         }
-        self.head.get()
+        self.read(self.head.get())
     }
 
-    fn status(&self, _queue: QueueId) -> QueueStatus {
+    fn status(&self, _queue: QueueId) -> Result<QueueStatus, ReadFailed> {
         self.note(Call::Status);
-        self.status.get()
+        self.read(self.status.get())
     }
 
     fn ring(&self, _queue: QueueId, tail: u32) -> Result<(), DoorbellRefused> {
@@ -203,6 +232,10 @@ impl Port for TestPort {
 
     fn delay(&self) -> impl DelayNs {
         TestDelay(self)
+    }
+
+    fn return_addresses(&self, addrs: &mut [u64]) {
+        addrs[..2].copy_from_slice(&self.frames);
     }
 
     unsafe fn write_slot(&self, slot: DeviceAddr, sqe: &Sqe) {
@@ -229,34 +262,42 @@ impl DelayNs for TestDelay<'_> {
     }
 }
 
-/// Unit tests have no platform: [`Platform`](crate::port::Platform) finds no core, and nothing else is asked of it.
-mod platform {
-    use core::ffi::c_void;
+/// Unit tests have no platform of the program: none of them runs a launch by it.
+mod program {
+    use super::*;
 
-    #[unsafe(no_mangle)]
-    extern "C" fn hcomm_port_core() -> *const c_void {
-        core::ptr::null()
-    }
+    struct None;
 
-    macro_rules! unreachable_hooks {
-        ($($name:ident($($arg:ident: $type:ty),*) $(-> $ret:ty)?;)*) => {$(
-            #[unsafe(no_mangle)]
-            extern "C" fn $name($($arg: $type),*) $(-> $ret)? {
-                $(let _ = $arg;)*
-                panic!("called without a core")
-            }
-        )*};
-    }
+    static NONE: None = None;
+    crate::export_platform!(NONE);
 
-    #[unsafe(no_mangle)]
-    extern "C" fn hcomm_port_refused(_who: *const u8, _who_len: usize, _code: i32, _error: *const c_void) {}
+    impl Platform for None {
+        fn has_queue(&self, _sq_id: u32, _regs: u64) -> bool {
+            panic!("called without a core")
+        }
 
-    unreachable_hooks! {
-        hcomm_port_head(sq_id: u32, regs: u64) -> u32;
-        hcomm_port_status(sq_id: u32, regs: u64) -> u64;
-        hcomm_port_ring(sq_id: u32, regs: u64, tail: u32) -> i32;
-        hcomm_port_store_barrier();
-        hcomm_port_now_us() -> u64;
-        hcomm_port_delay_ns(ns: u32);
+        fn head(&self, _queue: QueueId) -> Result<u32, ReadFailed> {
+            panic!("called without a core")
+        }
+
+        fn status(&self, _queue: QueueId) -> Result<QueueStatus, ReadFailed> {
+            panic!("called without a core")
+        }
+
+        fn ring(&self, _queue: QueueId, _tail: u32) -> Result<(), DoorbellRefused> {
+            panic!("called without a core")
+        }
+
+        fn store_barrier(&self) {
+            panic!("called without a core")
+        }
+
+        fn now_us(&self) -> u64 {
+            panic!("called without a core")
+        }
+
+        fn delay(&self) -> impl DelayNs {
+            embedded_hal_mock::eh1::delay::NoopDelay::new()
+        }
     }
 }

@@ -1,11 +1,12 @@
-//! Task ids: 32 bits, unique among everything that a device has queued, handed to queues in blocks.
+//! Task ids. Ascend950: 32 bits, unique among everything that a device has queued, handed to queues in blocks. Ascend910B and
+//! Ascend910_93: 16 bits, counted by each queue.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Ids of a block.
 const BLOCK_LEN: u32 = 1024;
-/// Blocks before ids start anew.
+/// Blocks before ids start again at 0.
 const BLOCKS: u64 = (1 << 32) / BLOCK_LEN as u64;
 
 /// Hands out blocks of ids to the queues of a device.
@@ -26,11 +27,11 @@ impl IdAllocator {
     }
 
     /// Takes the next block. After 2^32 ids blocks come again, but for those that a queue still draws from.
-    fn take<'q>(&self, held: impl Iterator<Item = &'q HeldBlock> + Clone) -> (u64, u32) {
+    fn take<H: Holds>(&self, queues: &[H]) -> (u64, u32) {
         loop {
             let taken = self.taken.fetch_add(1, Ordering::Relaxed);
             let block = (taken % BLOCKS) as u32;
-            if taken < BLOCKS || !held.clone().any(|held| held.is(block)) {
+            if taken < BLOCKS || !queues.iter().any(|queue| queue.held().is(block)) {
                 return (taken, block);
             }
         }
@@ -53,7 +54,7 @@ impl HeldBlock {
         Self(AtomicU32::new(0))
     }
 
-    /// Draws from no block any more.
+    /// The queue draws from no block.
     pub(crate) fn clear(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -68,7 +69,7 @@ impl HeldBlock {
 }
 
 /// Ids left to one queue: the next one, from which on the rest of its block is the queue's. At the start of a block nothing
-/// is left: whoever takes a block also takes its first id.
+/// is left: taking a block includes taking its first id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IdRange(u32);
 
@@ -96,23 +97,34 @@ impl IdRange {
     }
 }
 
-/// Draws ids for one publication; [`undo`](Self::undo) puts everything back.
-pub(crate) struct IdDraw<'a, I> {
+/// What draws from blocks: a queue.
+pub(crate) trait Holds {
+    /// Its mark.
+    fn held(&self) -> &HeldBlock;
+}
+
+impl Holds for HeldBlock {
+    fn held(&self) -> &HeldBlock {
+        self
+    }
+}
+
+/// Draws ids for one group of entries. Unless it is [kept](Self::keep), all ids are put back when it is dropped.
+pub(crate) struct IdDraw<'a, H: Holds> {
     ids: &'a IdAllocator,
-    held: I,
+    queues: &'a [H],
     mine: &'a HeldBlock,
     range: IdRange,
-    before: (IdRange, u32),
-    /// The latest takes that followed each other directly; none yet: 0..0.
+    mine_before: u32,
+    /// The latest takes that followed each other directly, to be undone; none: 0..0.
     takes: Range<u64>,
 }
 
-impl<'a, I: Iterator<Item = &'a HeldBlock> + Clone> IdDraw<'a, I> {
-    /// Draws from `range` first. `mine` is the queue's mark, `held` those of all queues.
+impl<'a, H: Holds> IdDraw<'a, H> {
+    /// Draws from `range` first. `mine` is the mark of the queue, which is one of `queues`.
     #[inline]
-    pub(crate) fn new(ids: &'a IdAllocator, held: I, mine: &'a HeldBlock, range: IdRange) -> Self {
-        let before = (range, mine.0.load(Ordering::Relaxed));
-        Self { ids, held, mine, range, before, takes: 0..0 }
+    pub(crate) fn new(ids: &'a IdAllocator, queues: &'a [H], mine: &'a HeldBlock, range: IdRange) -> Self {
+        Self { ids, queues, mine, range, mine_before: mine.0.load(Ordering::Relaxed), takes: 0..0 }
     }
 
     /// The next id.
@@ -124,8 +136,9 @@ impl<'a, I: Iterator<Item = &'a HeldBlock> + Clone> IdDraw<'a, I> {
     }
 
     #[cold]
+    #[inline(never)]
     fn take_block(&mut self) -> (u32, IdRange) {
-        let (taken, block) = self.ids.take(self.held.clone());
+        let (taken, block) = self.ids.take(self.queues);
         self.mine.set(block);
         // A block that another core has taken in between is not ours to put back, and nor is what was before it.
         if self.takes.end != taken {
@@ -135,22 +148,25 @@ impl<'a, I: Iterator<Item = &'a HeldBlock> + Clone> IdDraw<'a, I> {
         (block * BLOCK_LEN, IdRange(block * BLOCK_LEN + 1))
     }
 
-    /// What is left after the ids drawn.
+    /// The ids drawn are used. Gives what is left after them.
     #[inline]
-    pub(crate) fn finish(self) -> IdRange {
+    pub(crate) fn keep(mut self) -> IdRange {
+        (self.mine_before, self.takes) = (self.mine.0.load(Ordering::Relaxed), 0..0);
         self.range
-    }
-
-    /// Puts all drawn ids back and returns the range as it was.
-    #[cold]
-    pub(crate) fn undo(self) -> IdRange {
-        self.ids.untake(self.takes);
-        self.mine.0.store(self.before.1, Ordering::Relaxed);
-        self.before.0
     }
 }
 
-/// Task ids of an Ascend910B or Ascend910_93: 16 bits, counted by each queue. When they start anew a place holder takes the 0.
+impl<H: Holds> Drop for IdDraw<'_, H> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.takes.is_empty() {
+            self.ids.untake(self.takes.clone());
+            self.mine.0.store(self.mine_before, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Task ids of an Ascend910B or Ascend910_93: 16 bits, counted by each queue. After 65535 they start again, and a place holder takes the 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlippingId(u64);
 
@@ -159,7 +175,7 @@ pub(crate) struct FlippingId(u64);
 pub(crate) enum Flip {
     /// A task with this id.
     TaskId(u16),
-    /// A place holder: ids have started anew so many times, modulo 2^16.
+    /// A place holder: ids have started again so many times, modulo 2^16.
     PlaceHolder(u16),
 }
 
@@ -202,9 +218,9 @@ mod tests {
     use super::*;
 
     fn draw(ids: &IdAllocator, held: &[HeldBlock], mine: usize, range: &mut IdRange, count: usize) -> Vec<u32> {
-        let mut draw = IdDraw::new(ids, held.iter(), &held[mine], *range);
+        let mut draw = IdDraw::new(ids, held, &held[mine], *range);
         let drawn = (0..count).map(|_| draw.next()).collect();
-        *range = draw.finish();
+        *range = draw.keep();
         drawn
     }
 
@@ -217,8 +233,9 @@ mod tests {
         assert_eq!(draw(&ids, &held, 0, &mut first, 1023).last(), Some(&2048), "block 2 follows block 0");
     }
 
+    /// Case 26.
     #[test]
-    fn case_26_a_block_in_use_is_passed_over_after_the_wrap() {
+    fn a_block_in_use_is_passed_over_after_the_wrap() {
         let (ids, held) = (IdAllocator::new(), [HeldBlock::none(), HeldBlock::none()]);
         let (mut first, mut second) = (IdRange::EMPTY, IdRange::EMPTY);
         assert_eq!(draw(&ids, &held, 0, &mut first, 1), [0]);
@@ -228,38 +245,37 @@ mod tests {
     }
 
     #[test]
-    fn undo_leaves_no_trace() {
+    fn dropped_draw_leaves_no_trace() {
         let (ids, held) = (IdAllocator::new(), [HeldBlock::none()]);
         let mut range = IdRange::EMPTY;
         draw(&ids, &held, 0, &mut range, 1000);
-        let mut refused = IdDraw::new(&ids, held.iter(), &held[0], range);
+        let mut refused = IdDraw::new(&ids, &held, &held[0], range);
         (0..3000).for_each(|_| _ = refused.next());
-        let after = refused.undo();
-        assert_eq!(after, range);
-        range = after;
+        drop(refused);
+        assert!(held[0].is(0), "the block of the ids that are left");
         assert_eq!(draw(&ids, &held, 0, &mut range, 25).last(), Some(&1024));
     }
 
     #[test]
-    fn undo_skips_ids_when_another_core_took_a_block_meanwhile() {
+    fn dropped_draw_skips_ids_when_another_core_took_a_block_meanwhile() {
         let (ids, held) = (IdAllocator::new(), [HeldBlock::none(), HeldBlock::none()]);
         let (mut first, mut second) = (IdRange::EMPTY, IdRange::EMPTY);
-        let mut refused = IdDraw::new(&ids, held.iter(), &held[0], first);
+        let mut refused = IdDraw::new(&ids, &held, &held[0], first);
         refused.next();
         draw(&ids, &held, 1, &mut second, 1);
-        first = refused.undo();
+        drop(refused);
         assert_eq!(draw(&ids, &held, 0, &mut first, 1), [2048]);
     }
 
     #[test]
-    fn undo_puts_no_block_back_that_another_core_took_in_between() {
+    fn dropped_draw_puts_no_block_back_that_another_core_took_in_between() {
         let (ids, held) = (IdAllocator::new(), [HeldBlock::none(), HeldBlock::none()]);
         let (mut first, mut second) = (IdRange::EMPTY, IdRange::EMPTY);
-        let mut refused = IdDraw::new(&ids, held.iter(), &held[0], first);
+        let mut refused = IdDraw::new(&ids, &held, &held[0], first);
         refused.next();
         assert_eq!(draw(&ids, &held, 1, &mut second, 1), [1024]);
         (0..BLOCK_LEN).for_each(|_| _ = refused.next());
-        first = refused.undo();
+        drop(refused);
         assert_eq!(draw(&ids, &held, 0, &mut first, 1025).last(), Some(&3072), "block 1 is the second queue's");
         assert_eq!(draw(&ids, &held, 1, &mut second, 1), [1025]);
     }

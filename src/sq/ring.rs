@@ -17,15 +17,14 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Of a queue that no thread has.
-    pub(crate) const NONE: Self =
-        Self { base: DeviceAddr(0), depth: 0, queue: QueueId { sq_id: 0, regs: 0 }, stream_id: 0 };
+    /// Of a queue without a thread.
+    pub(crate) const NONE: Self = Self { base: DeviceAddr(0), depth: 0, queue: QueueId::NONE, stream_id: 0 };
 
     /// # Errors
     /// [`Stop::BadDepth`] below [`MIN_DEPTH`], [`Stop::BadRing`] for a base that is null or not aligned to an entry, or a ring
     /// that runs past the end of the address space.
     pub(crate) fn new(base: DeviceAddr, depth: u32, queue: QueueId, stream_id: u32) -> Result<Self, Stop> {
-        let (sq_id, entry) = (queue.sq_id, SQE_SIZE as u64);
+        let (sq_id, entry) = (queue.sq_id(), SQE_SIZE as u64);
         if depth < MIN_DEPTH {
             return Err(Stop::BadDepth { sq_id, depth });
         }
@@ -45,8 +44,9 @@ impl Ring {
         if index + 1 == self.depth { 0 } else { index + 1 }
     }
 
-    /// Where entry `index` is.
-    pub(crate) fn slot(&self, index: u32) -> DeviceAddr {
-        DeviceAddr(self.base.0 + u64::from(index) * SQE_SIZE as u64)
+    /// Where entry `index` of a ring from `base` on is.
+    #[inline(always)]
+    pub(crate) fn slot(base: DeviceAddr, index: u32) -> DeviceAddr {
+        DeviceAddr(base.0 + u64::from(index) * SQE_SIZE as u64)
     }
 }

@@ -1,4 +1,4 @@
-//! Random walks over the state of one queue: three cores with and without batches, the short way and the long way, and a host
+//! Random walks over the state of one queue: three cores with and without batches, the fast path and the slow path, and a host
 //! that resets, suspends and refuses. Whatever the order: nothing that the device may read is written, no task is published
 //! twice or after it was refused or dropped, and no id comes twice.
 
@@ -7,17 +7,16 @@ use std::collections::HashSet;
 
 use embedded_hal::delay::DelayNs;
 
-use crate::device::{Core, Device};
-use crate::encode::Task;
+use crate::context::{Core, Device};
 use crate::error::Error;
-use crate::port::{DoorbellRefused, Port, QueueId};
-use crate::queue::{drain, submit};
-use crate::short::{Short, submit_one, submit_some};
+use crate::port::{DoorbellRefused, Platform, QueueId, ReadFailed};
 use crate::spec::queue::QueueStatus;
-use crate::spec::thread::{DescriptorTag, Engine, ThreadDescriptor, ThreadHandle};
+use crate::spec::record::EntryPoint;
+use crate::spec::thread::{DescriptorTag, Engine, NotifyTable, ThreadDescriptor, ThreadHandle};
 use crate::spec::{DeviceAddr, SQE_SIZE, Sqe};
-use crate::thread::Thread;
-use crate::work::Tasks;
+use crate::sq::{Fast, drain, submit};
+use crate::task::{MAX_CHUNK, Request};
+use crate::tests::rig::{Given, first_of};
 
 /// Address of the ring: never dereferenced.
 const RING: u64 = 0x12c0_0000_1000;
@@ -70,22 +69,26 @@ impl WalkPort {
     fn reset(&self) {
         self.head.set(0);
         self.rung.set(0);
-        self.status.set(QueueStatus::ENABLED.with_epoch(self.status.get().epoch() + 1));
+        self.status.set(self.status.get().with_state(QueueStatus::ENABLED).after_reset().unwrap());
     }
 
     fn set_state(&self, state: QueueStatus) {
-        self.status.set(state.with_epoch(self.status.get().epoch()));
+        self.status.set(self.status.get().with_state(state));
     }
 }
 
-impl Port for WalkPort {
-    fn head(&self, _queue: QueueId) -> u32 {
-        self.run(self.random.below(2) as u32);
-        self.head.get()
+impl Platform for WalkPort {
+    fn has_queue(&self, _sq_id: u32, _regs: u64) -> bool {
+        true
     }
 
-    fn status(&self, _queue: QueueId) -> QueueStatus {
-        self.status.get()
+    fn head(&self, _queue: QueueId) -> Result<u32, ReadFailed> {
+        self.run(self.random.below(2) as u32);
+        Ok(self.head.get())
+    }
+
+    fn status(&self, _queue: QueueId) -> Result<QueueStatus, ReadFailed> {
+        Ok(self.status.get())
     }
 
     fn ring(&self, _queue: QueueId, tail: u32) -> Result<(), DoorbellRefused> {
@@ -99,7 +102,7 @@ impl Port for WalkPort {
             let sqe = self.slots.borrow()[self.rung.get() as usize];
             self.rung.set((self.rung.get() + 1) % depth);
             assert_ne!(self.rung.get(), self.head.get(), "more than depth - 1 entries");
-            self.published.borrow_mut().push(sqe.0[SRC_WORD]);
+            self.published.borrow_mut().push(sqe.0[SRC_WORD] / MAX_CHUNK);
             let task_id = (sqe.0[0] >> 32) as u32;
             assert!(self.ids.borrow_mut().insert(task_id), "task id {task_id} twice");
         }
@@ -132,48 +135,22 @@ impl DelayNs for WalkDelay<'_> {
     }
 }
 
-fn named(name: u64) -> Task {
-    Task::Sdma { src: DeviceAddr(name), dst: DeviceAddr(0), len: 1, opcode: 0 }
+/// Tasks `from` up to `to`, known by their source.
+fn named(from: u64, to: u64) -> Request {
+    Request::transfer(DeviceAddr(0), DeviceAddr(from * MAX_CHUNK), (to - from) * MAX_CHUNK, 0)
 }
 
-/// Tasks from `next` up to `end`.
-#[derive(Clone)]
-struct Named {
-    next: u64,
-    end: u64,
-}
-
-impl Tasks for Named {
-    fn remaining(&self) -> u64 {
-        self.end - self.next
-    }
-
-    fn next(&mut self, stamp: u64) -> Sqe {
-        let mut sqe = named(self.next).for_950(0);
-        sqe.0[0] |= stamp;
-        self.next += 1;
-        sqe
-    }
-
-    fn queued_len(&self) -> u64 {
-        0
-    }
-}
-
-/// A call, the short way if it is taken: as the entry points do.
-fn call(port: &WalkPort, core: &Core<'_>, thread: Thread, mut tasks: Named) -> Result<(), Error> {
-    let handle = thread.handle();
-    let short = match tasks.remaining() {
-        1 => submit_one(port, core, handle, |_| Some(named(tasks.next))),
-        _ => submit_some(port, core, handle, tasks.clone()),
-    };
-    match short {
-        Short::First => {
-            core.batch().note(core.device().queue_index(handle));
-            Ok(())
+/// A call, on the fast path if it is taken: as the entry points do.
+fn call(port: &WalkPort, core: &Core<'_>, handle: ThreadHandle, tasks: &std::ops::Range<u64>) -> Result<(), Error> {
+    let (queues, request) = (core.device().queues(), named(tasks.start, tasks.end));
+    if request.remaining() == 1 {
+        match queues.try_one(port, core.queues(), handle, Given(first_of(request))) {
+            Fast::Queued => return Ok(()),
+            Fast::Refused { sq_id } => return Err(Error::DoorbellRefused { sq_id }),
+            Fast::NotTaken => {}
         }
-        other => other.or_else(handle, || submit(port, core, thread, &mut tasks)),
     }
+    submit(port, queues, core.queues(), handle, request, EntryPoint::LOCAL_COPY)
 }
 
 /// What the walk knows of a core.
@@ -203,9 +180,8 @@ fn walk(seed: u64, depth: u32, steps: u32) {
         depth,
         sq_base: DeviceAddr(RING),
         regs: 0,
-        notify_table: DeviceAddr(0),
-        notify_count: 0,
-        reserved: [0; 3],
+        notifies: NotifyTable::default(),
+        reserved: [0; 2],
     }];
     // The device reads the tags as atomic words, for which Miri wants a pointer that could write.
     let (slots, base) = (table.len(), DeviceAddr::from(table.as_mut_ptr()));
@@ -224,8 +200,8 @@ fn walk(seed: u64, depth: u32, steps: u32) {
         published: RefCell::default(),
         ids: RefCell::default(),
     };
-    let cores = [Core::new(&device), Core::new(&device), Core::new(&device)];
-    let thread = Thread::look_up(&cores[0], ThreadHandle::new(base, 1)).unwrap();
+    let cores = [0, 1, 2].map(|core| Core::new(&device, core));
+    let thread = ThreadHandle::new(base, 1);
     let mut expected: [Expected; 3] = Default::default();
     // Tasks that must not be published any more.
     let mut gone = HashSet::new();
@@ -233,7 +209,7 @@ fn walk(seed: u64, depth: u32, steps: u32) {
     for step in 0..steps {
         let which = port.random.below(3) as usize;
         let (core, of_core) = (&cores[which], &mut expected[which]);
-        core.set_sq_full_timeout_us(3);
+        core.queues().set_sq_full_timeout_us(3);
         port.refuse_ring.set(port.random.below(12) == 0);
         let what = port.random.below(32);
         match what {
@@ -241,28 +217,28 @@ fn walk(seed: u64, depth: u32, steps: u32) {
                 let count = if what < 14 { 1 } else { 1 + port.random.below(u64::from(depth - 1)) };
                 let tasks = next..next + count;
                 next = tasks.end;
-                match call(&port, core, thread, Named { next: tasks.start, end: tasks.end }) {
+                match call(&port, core, thread, &tasks) {
                     Err(_) => gone.extend(tasks),
                     Ok(()) if of_core.in_batch => of_core.staged.extend(tasks),
                     Ok(()) => assert!(port.published.borrow().ends_with(&tasks.collect::<Vec<_>>()), "step {step}"),
                 }
             }
             20..23 => {
-                core.batch().start();
+                core.queues().start_batch();
                 of_core.in_batch = true;
             }
             23..26 => {
-                let result = core.batch().end(&port, &device);
+                let result = core.queues().end_batch(&port, device.queues());
                 let lost = of_core.end(&port.published.borrow());
                 assert!(result.is_err() || lost.is_empty(), "step {step}: an end without an error loses {lost:?}");
                 gone.extend(lost);
             }
             26 => {
-                core.finish_launch();
+                core.finish();
                 gone.extend(of_core.end(&port.published.borrow()));
             }
             27 => {
-                let result = drain(&port, core, thread, Some(3));
+                let result = drain(&port, device.queues(), core.queues(), thread, Some(3), EntryPoint::JOIN);
                 assert!(result.is_err() || port.head.get() == port.rung.get(), "step {step}");
             }
             // Of two batches that lose tasks before either ends, only one is told.

@@ -8,19 +8,20 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
 
-use crate::device::{Core, Device};
-use crate::encode::Task;
-use crate::port::{DoorbellRefused, Port, QueueId};
-use crate::queue::submit;
-use crate::short::{Short, submit_one};
+use crate::context::{Core, Device};
+use crate::handle::Slot;
+use crate::port::{DoorbellRefused, Platform, QueueId, ReadFailed};
 use crate::spec::queue::QueueStatus;
-use crate::spec::thread::{DescriptorTag, Engine, ThreadDescriptor, ThreadHandle};
+use crate::spec::record::EntryPoint;
+use crate::spec::thread::{DescriptorTag, Engine, NotifyTable, ThreadDescriptor, ThreadHandle};
 use crate::spec::{DeviceAddr, SQE_SIZE, Sqe};
-use crate::thread::Thread;
-use crate::work::Tasks;
+use crate::sq::{Fast, TaskSource, submit};
+use crate::task::{MAX_CHUNK, Request, Task};
 
 /// Word of a descriptor that holds the source, by which the tests know a task.
 const SRC_WORD: usize = 4;
+/// Above every offset of the chunks of a call.
+const NAME_SHIFT: u32 = 48;
 /// Address of the ring: never dereferenced, `write_slot` finds the cell by it.
 const RING: u64 = 0x12c0_0000_1000;
 
@@ -50,7 +51,7 @@ impl LoomPort {
                 loom::thread::yield_now();
                 continue;
             }
-            // SAFETY: loom checks that nobody writes the cell meanwhile.
+            // SAFETY: loom checks that nothing writes the cell meanwhile.
             seen.push(self.slots[head as usize].with(|slot| unsafe { *slot }));
             self.head.store((head + 1) % self.slots.len() as u32, Ordering::Release);
         }
@@ -58,13 +59,17 @@ impl LoomPort {
     }
 }
 
-impl Port for LoomPort {
-    fn head(&self, _queue: QueueId) -> u32 {
-        self.head.load(Ordering::Relaxed)
+impl Platform for LoomPort {
+    fn has_queue(&self, _sq_id: u32, _regs: u64) -> bool {
+        true
     }
 
-    fn status(&self, _queue: QueueId) -> QueueStatus {
-        self.status
+    fn head(&self, _queue: QueueId) -> Result<u32, ReadFailed> {
+        Ok(self.head.load(Ordering::Relaxed))
+    }
+
+    fn status(&self, _queue: QueueId) -> Result<QueueStatus, ReadFailed> {
+        Ok(self.status)
     }
 
     fn ring(&self, _queue: QueueId, tail: u32) -> Result<(), DoorbellRefused> {
@@ -86,8 +91,8 @@ impl Port for LoomPort {
 
     unsafe fn write_slot(&self, slot: DeviceAddr, sqe: &Sqe) {
         let index = (slot.0 - RING) as usize / SQE_SIZE;
-        // SAFETY: loom checks that nobody reads or writes the cell meanwhile.
-        self.slots[index].with_mut(|slot| unsafe { *slot = sqe.0[SRC_WORD] });
+        // SAFETY: loom checks that nothing reads or writes the cell meanwhile.
+        self.slots[index].with_mut(|slot| unsafe { *slot = sqe.0[SRC_WORD] >> NAME_SHIFT });
     }
 }
 
@@ -99,38 +104,25 @@ impl DelayNs for Yield {
     }
 }
 
-/// A task whose source is `name`.
-fn named(name: u64) -> Task {
-    Task::Sdma { src: DeviceAddr(name), dst: DeviceAddr(0), len: 1, opcode: 0 }
+/// `count` tasks of core `name`: they are known by the high part of their source.
+fn named(name: u64, count: u64) -> Request {
+    Request::transfer(DeviceAddr(0), DeviceAddr(name << NAME_SHIFT), count * MAX_CHUNK, 0)
 }
 
-/// `left` of them.
-struct Named {
-    name: u64,
-    left: u64,
-}
+struct Given(Task);
 
-impl Tasks for Named {
-    fn remaining(&self) -> u64 {
-        self.left
-    }
-
-    fn next(&mut self, stamp: u64) -> Sqe {
-        self.left -= 1;
-        let mut sqe = named(self.name).for_950(0);
-        sqe.0[0] |= stamp;
-        sqe
-    }
-
-    fn queued_len(&self) -> u64 {
-        0
+impl TaskSource for Given {
+    fn task(self, _slot: Option<Slot>) -> Option<Task> {
+        Some(self.0)
     }
 }
 
-/// One task, the short way if it is taken.
-fn queue_one(port: &LoomPort, core: &Core<'_>, thread: &Thread, name: u64) {
-    if !matches!(submit_one(port, core, thread.handle(), |_| Some(named(name))), Short::Queued) {
-        submit(port, core, *thread, &mut Named { name, left: 1 }).expect("queued");
+/// One task, on the fast path if it is taken.
+fn queue_one(port: &LoomPort, core: &Core<'_>, handle: ThreadHandle, name: u64) {
+    let queues = core.device().queues();
+    let fast = queues.try_one(port, core.queues(), handle, Given(named(name, 1).take_next()));
+    if !matches!(fast, Fast::Queued) {
+        submit(port, queues, core.queues(), handle, named(name, 1), EntryPoint::LOCAL_COPY).expect("queued");
     }
 }
 
@@ -147,9 +139,8 @@ fn explore(depth: usize, tasks: &'static [u64], one_by_one: bool, check: fn(&[u6
             depth: depth as u32,
             sq_base: DeviceAddr(RING),
             regs: 0,
-            notify_table: DeviceAddr(0),
-            notify_count: 0,
-            reserved: [0; 3],
+            notifies: NotifyTable::default(),
+            reserved: [0; 2],
         }]));
         let base = DeviceAddr::from(table.as_ptr());
         let device = Arc::new(Device::new());
@@ -164,12 +155,12 @@ fn explore(depth: usize, tasks: &'static [u64], one_by_one: bool, check: fn(&[u6
             .map(|(&left, name)| {
                 let (device, port) = (device.clone(), port.clone());
                 loom::thread::spawn(move || {
-                    let core = Core::new(&device);
-                    let thread = Thread::look_up(&core, handle).expect("live handle");
+                    let core = Core::new(&device, name as u32);
                     if one_by_one {
-                        (0..left).for_each(|_| queue_one(&port, &core, &thread, name));
+                        (0..left).for_each(|_| queue_one(&port, &core, handle, name));
                     } else {
-                        submit(&*port, &core, thread, &mut Named { name, left }).expect("queued");
+                        let (queues, tasks) = (device.queues(), named(name, left));
+                        submit(&*port, queues, core.queues(), handle, tasks, EntryPoint::LOCAL_COPY).expect("queued");
                     }
                 })
             })
@@ -197,12 +188,12 @@ fn groups_of_two_cores_do_not_mix() {
 }
 
 #[test]
-fn one_core_laps_the_ring_the_short_way() {
+fn one_core_laps_the_ring_on_the_fast_path() {
     explore(3, &[4], true, |seen| assert_eq!(seen, [1; 4]));
 }
 
 #[test]
-fn two_cores_lose_nothing_the_short_way() {
+fn two_cores_lose_nothing_on_the_fast_path() {
     explore(4, &[2, 1], true, |seen| {
         let mut sorted = seen.to_vec();
         sorted.sort_unstable();

@@ -1,0 +1,142 @@
+//! The table of communicators of a device, and which core has locked which.
+
+use core::ptr::with_exposed_provenance;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::error::Error;
+use crate::spec::DeviceAddr;
+use crate::spec::comm::{COMM_ENTRY_SIZE, COMM_NAME_LEN, MAX_COMMS};
+use crate::sync::fence;
+
+/// A core as the holder of a lock: its number + 1; 0 = nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner(u32);
+
+impl Owner {
+    pub(crate) const fn core(core: u32) -> Self {
+        Self(core + 1)
+    }
+}
+
+/// See the module.
+pub(crate) struct Comms {
+    base: AtomicU64,
+    /// For each entry the [`Owner`] of its lock; 0 = none.
+    owners: [AtomicU32; MAX_COMMS],
+}
+
+impl Comms {
+    pub(crate) const fn new() -> Self {
+        Self { base: AtomicU64::new(0), owners: [const { AtomicU32::new(0) }; MAX_COMMS] }
+    }
+
+    /// # Safety
+    /// As for [`Device::set_comm_table`](crate::Device::set_comm_table).
+    pub(crate) unsafe fn set_table(&self, base: DeviceAddr) {
+        self.base.store(base.0, Ordering::Release);
+    }
+
+    pub(crate) fn acquire(&self, by: Owner, name: &[u8]) -> Result<(), Error> {
+        let owner = self.owner(name)?;
+        match owner.compare_exchange(0, by.0, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::CommLocked),
+        }
+    }
+
+    pub(crate) fn release(&self, by: Owner, name: &[u8]) -> Result<(), Error> {
+        let owner = self.owner(name)?;
+        match owner.compare_exchange(by.0, 0, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::CommNotLocked),
+        }
+    }
+
+    /// Unlocks what `by` has locked.
+    pub(crate) fn release_all(&self, by: Owner) {
+        for owner in &self.owners {
+            // Another core's is left alone.
+            let _ = owner.compare_exchange(by.0, 0, Ordering::Release, Ordering::Relaxed);
+        }
+    }
+
+    fn owner(&self, name: &[u8]) -> Result<&AtomicU32, Error> {
+        let base = self.base.load(Ordering::Acquire);
+        if base == 0 || name.is_empty() || name.len() >= COMM_NAME_LEN {
+            return Err(Error::UnknownComm);
+        }
+        let entries = (base..).step_by(COMM_ENTRY_SIZE as usize);
+        let found = entries.zip(&self.owners).find(|(entry, _)| is_called(*entry, name));
+        found.map(|(_, owner)| owner).ok_or(Error::UnknownComm)
+    }
+}
+
+/// Whether the entry is in use and has this name, which is shorter than the field.
+fn is_called(entry: u64, name: &[u8]) -> bool {
+    let live = with_exposed_provenance::<u64>(entry as usize);
+    // SAFETY: an entry of the table, which stays readable and aligned (`Device::set_comm_table`).
+    if unsafe { live.read_volatile() } == 0 {
+        return false;
+    }
+    // Pairs with the host's release store of the word: the name is read after it.
+    fence(Ordering::Acquire);
+    let first = with_exposed_provenance::<u8>(entry as usize + size_of::<u64>());
+    // SAFETY: the name has `COMM_NAME_LEN` bytes behind the word, and `index` is below that.
+    let byte = |index| unsafe { first.add(index).read_volatile() };
+    name.iter().enumerate().all(|(index, expected)| byte(index) == *expected) && byte(name.len()) == 0
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::spec::comm::CommEntry;
+
+    fn entry(name: &str) -> CommEntry {
+        CommEntry::new(name).unwrap()
+    }
+
+    const ONE: Owner = Owner::core(0);
+    const TWO: Owner = Owner::core(1);
+
+    fn comms(table: &[CommEntry; MAX_COMMS]) -> Comms {
+        let comms = Comms::new();
+        // SAFETY: the table outlives its user in every test.
+        unsafe { comms.set_table(DeviceAddr::from(table.as_ptr())) };
+        comms
+    }
+
+    #[test]
+    fn lock_is_held_by_one_core_and_once() {
+        let mut table = [CommEntry::UNUSED; MAX_COMMS];
+        (table[1], table[63]) = (entry("first"), entry("second"));
+        let comms = comms(&table);
+        assert_eq!(comms.acquire(ONE, b"second"), Ok(()));
+        assert_eq!(comms.acquire(ONE, b"second"), Err(Error::CommLocked));
+        assert_eq!(comms.acquire(TWO, b"second"), Err(Error::CommLocked));
+        assert_eq!(comms.release(TWO, b"second"), Err(Error::CommNotLocked));
+        assert_eq!(comms.acquire(TWO, b"first"), Ok(()));
+        assert_eq!(comms.release(ONE, b"second"), Ok(()));
+        assert_eq!(comms.acquire(TWO, b"second"), Ok(()));
+        comms.release_all(TWO);
+        assert_eq!(comms.acquire(ONE, b"first"), Ok(()));
+        assert_eq!((Error::CommLocked.code(), Error::CommNotLocked.code()), (20, 6));
+    }
+
+    #[test]
+    fn only_the_whole_name_of_a_live_entry_is_known() {
+        let mut table = [CommEntry::UNUSED; MAX_COMMS];
+        table[0] = entry("comm");
+        table[1] = CommEntry { live: 0, ..entry("gone") };
+        let comms = comms(&table);
+        for name in ["", "com", "comm1", "gone", &"c".repeat(128), &"c".repeat(500)] {
+            assert_eq!(comms.acquire(ONE, name.as_bytes()), Err(Error::UnknownComm), "{name}");
+        }
+        assert_eq!(Error::UnknownComm.code(), 2);
+        assert_eq!(comms.acquire(ONE, b"comm"), Ok(()));
+    }
+
+    #[test]
+    fn without_a_table_nothing_is_known() {
+        assert_eq!(Comms::new().acquire(ONE, b"comm"), Err(Error::UnknownComm));
+    }
+}

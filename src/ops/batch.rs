@@ -1,0 +1,22 @@
+//! Batch mode of the core that runs the caller: tasks are staged, and each queue's doorbell is rung once, at the end.
+
+use crate::context::on_core;
+use crate::error::Error;
+
+/// Starts a batch: from now on calls on this core stage their tasks. In a batch it changes nothing.
+///
+/// # Errors
+/// [`Error::NoCore`] outside a kernel.
+pub fn start() -> Result<(), Error> {
+    on_core(|core, _| Ok(core.queues().start_batch()))
+}
+
+/// Ends the batch: rings each queue that has staged tasks, in the order in which they were first used. Without a batch it
+/// does nothing.
+///
+/// # Errors
+/// The first failure: [`Error::DoorbellRefused`]; [`Error::Suspended`], also if a reset or a new thread in the slot has taken
+/// staged tasks before; [`Error::BadHandle`] for a freed thread. The tasks of that queue are dropped, those of the others run.
+pub fn end() -> Result<(), Error> {
+    on_core(|core, io| core.queues().end_batch(io, core.device().queues()))
+}

@@ -1,0 +1,22 @@
+//! Communicators by name: a kernel locks the one that it works for, so that no other kernel works for it at the same time.
+
+use core::ffi::CStr;
+
+use crate::context::on_core;
+use crate::error::Error;
+
+/// Locks the communicator called `name`, until [`release`] or the end of the kernel.
+///
+/// # Errors
+/// [`Error::UnknownComm`], [`Error::CommLocked`] if it is locked, also by the caller; [`Error::NoCore`] outside a kernel.
+pub fn acquire(name: &CStr) -> Result<(), Error> {
+    on_core(|core, _| core.device().comms().acquire(core.owner(), name.to_bytes()))
+}
+
+/// Unlocks the communicator called `name`.
+///
+/// # Errors
+/// [`Error::UnknownComm`], [`Error::CommNotLocked`] if the caller has not locked it, [`Error::NoCore`].
+pub fn release(name: &CStr) -> Result<(), Error> {
+    on_core(|core, _| core.device().comms().release(core.owner(), name.to_bytes()))
+}

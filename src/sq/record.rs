@@ -1,0 +1,90 @@
+//! Records of calls, see [`spec::record`](crate::spec::record): one ring a core, of which the core is the one writer.
+
+use core::ptr::{self, with_exposed_provenance_mut};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::wait::Wait;
+use crate::error::Stop;
+use crate::port::Platform;
+use crate::spec::queue::QueueStatus;
+use crate::spec::record::{CallRecord, EntryPoint, RECORD_STRIDE, RECORDS, RecordRing};
+
+/// Which ring is the core's.
+pub(crate) struct Recorder {
+    core: u32,
+}
+
+impl Recorder {
+    pub(crate) const fn new(core: u32) -> Self {
+        Self { core }
+    }
+
+    /// The ring of the core, if the first one is at `base`; 0: calls are not recorded.
+    pub(crate) fn ring_of(&self, base: u64) -> Option<Ring> {
+        (base != 0).then(|| Ring(with_exposed_provenance_mut((base + u64::from(self.core) * RECORD_STRIDE) as usize)))
+    }
+}
+
+/// A core's ring.
+#[derive(Clone, Copy)]
+pub(crate) struct Ring(*mut RecordRing);
+
+impl Ring {
+    fn head(&self) -> &AtomicU64 {
+        // SAFETY: the ring stays mapped, aligned and writable while a kernel runs (`Device::set_record_rings`); both sides
+        // access the word atomically.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.0).head) }
+    }
+
+    fn free(&self) -> bool {
+        // SAFETY: as in `head`; the host stores the word atomically.
+        let tail = unsafe { AtomicU64::from_ptr(&raw mut (*self.0).tail) };
+        // Pairs with the release store of the host: it has read the record before we write over it.
+        self.head().load(Ordering::Relaxed).wrapping_sub(tail.load(Ordering::Acquire)) < RECORDS as u64
+    }
+
+    /// Waits until the host has read enough that a record fits.
+    ///
+    /// # Errors
+    /// [`Stop::RecordsNotRead`] after `limit_us` microseconds.
+    pub(crate) fn wait_for_room<P: Platform>(&self, io: &P, limit_us: Option<u64>) -> Result<(), Stop> {
+        if self.free() {
+            return Ok(());
+        }
+        let mut wait = Wait::new(io, limit_us);
+        while !self.free() {
+            if !wait.pause(io) {
+                return Err(Stop::RecordsNotRead { timeout_us: limit_us.unwrap_or(0) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a record. [`wait_for_room`](Self::wait_for_room) found room, which only this core takes.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn write<P: Platform>(
+        &self,
+        io: &P,
+        entry: EntryPoint,
+        sq_id: u32,
+        status: QueueStatus,
+        first: u32,
+        count: u32,
+    ) {
+        let number = self.head().load(Ordering::Relaxed);
+        // SAFETY: the remainder is below the length of `slots` of the ring, which is ours as in `head`; the host does not read
+        // the place before `head` has passed it, so that nothing else refers to it.
+        let record =
+            unsafe { &mut *(&raw mut (*self.0).slots).cast::<CallRecord>().add((number % RECORDS as u64) as usize) };
+        (record.seq, record.status, record.entry) = (number + 1, status, entry);
+        (record.sq_id, record.first, record.count) = (sq_id, first, count);
+        for frame in &mut record.frames {
+            // SAFETY: a field of the record. Volatile, so that no `memset` is made of it.
+            unsafe { ptr::from_mut(frame).write_volatile(0) };
+        }
+        io.return_addresses(&mut record.frames);
+        // Pairs with the acquire load of the host: a reader that sees the new head sees the record.
+        self.head().store(number + 1, Ordering::Release);
+    }
+}

@@ -1,0 +1,207 @@
+//! Entries of a ring that are reserved for a call: reserve, push, commit.
+
+use super::batch::{Batch, BatchId};
+use super::ids::{IdDraw, IdRange};
+use super::ring::Ring;
+use super::stars::{Ids, Stars950};
+use super::state::{QueueSlot, Rules, State};
+use crate::error::Stop;
+use crate::handle::Slot;
+use crate::port::Platform;
+use crate::spec::thread::ThreadHandle;
+use crate::spec::{DeviceAddr, Sqe};
+use crate::sync::MutexGuard;
+use crate::task::Task;
+
+/// Free entries from the tail on, and ids for them, under the queue's lock. Dropped without a commit, they leave tail and
+/// ids as they were.
+pub(crate) struct Slots<'q, P, N> {
+    io: &'q P,
+    /// The batch that is open on the core.
+    batch: BatchId,
+    state: MutexGuard<'q, State>,
+    /// First entry of the ring.
+    base: DeviceAddr,
+    /// Where the next entry goes.
+    tail: u32,
+    numbers: N,
+}
+
+/// How entries are numbered: index in the ring, and task id.
+pub(crate) trait Numbers {
+    /// Descriptor of the next entry, with the next id: of `task`, or a place holder that must come before it.
+    fn next(&mut self, ring: &Ring, task: impl FnOnce() -> Task) -> Sqe;
+    /// The index after `tail`.
+    fn after(ring: &Ring, tail: u32) -> u32;
+    /// Stores what is left in the state, whose tail is stored. `batch` has staged the entries, unless it is none.
+    fn keep(self, state: &mut State, batch: BatchId) -> bool;
+}
+
+/// As [`State::straight_end`] says: entries do not wrap, and ids are counted. Ascend950.
+pub(crate) struct Straight {
+    range: IdRange,
+    /// The first of its queue in the batch.
+    is_first: bool,
+}
+
+impl Numbers for Straight {
+    #[inline(always)]
+    fn next(&mut self, _ring: &Ring, task: impl FnOnce() -> Task) -> Sqe {
+        let (task_id, rest) = self.range.take(1);
+        self.range = rest;
+        Stars950::encode(task(), task_id)
+    }
+
+    #[inline(always)]
+    fn after(_ring: &Ring, tail: u32) -> u32 {
+        // Below the depth: the bound ends before the ring does.
+        tail + 1
+    }
+
+    #[inline(always)]
+    fn keep(self, state: &mut State, batch: BatchId) -> bool {
+        state.ids.range = self.range;
+        if self.is_first {
+            state.stager = batch;
+        }
+        self.is_first
+    }
+}
+
+/// Any entries, any ids.
+pub(crate) struct Drawn<'q> {
+    pub(crate) rules: Rules,
+    pub(crate) ids: Ids,
+    pub(crate) draw: IdDraw<'q, QueueSlot>,
+}
+
+impl Numbers for Drawn<'_> {
+    #[inline(always)]
+    fn next(&mut self, ring: &Ring, task: impl FnOnce() -> Task) -> Sqe {
+        self.ids.next_entry(self.rules.soc, ring.stream_id, &mut self.draw, task)
+    }
+
+    #[inline(always)]
+    fn after(ring: &Ring, tail: u32) -> u32 {
+        ring.after(tail)
+    }
+
+    #[inline(always)]
+    fn keep(self, state: &mut State, batch: BatchId) -> bool {
+        let is_first = batch != BatchId::NONE && !state.has_staged();
+        state.stager = batch;
+        state.ids = Ids { range: self.draw.keep(), ..self.ids };
+        state.open(&self.rules);
+        is_first
+    }
+}
+
+impl<'q, P: Platform> Slots<'q, P, Straight> {
+    /// The fast path: entries inside the bound, of an enabled queue, with nothing staged by another batch, and, unless
+    /// `may_be_first`, not the first of its queue in a batch. `state` was found to [have them](State::has_straight).
+    #[inline(always)]
+    pub(crate) fn reserve(io: &'q P, batch: &Batch, state: MutexGuard<'q, State>, may_be_first: bool) -> Option<Self> {
+        let is_enabled = io.status(state.ring.queue) == Ok(state.enabled);
+        let batch = batch.current();
+        // Without a batch on either side these are the same, too.
+        let is_first = may_be_first && state.stager == BatchId::NONE && batch != BatchId::NONE;
+        if !(is_enabled & ((state.stager == batch) | is_first)) {
+            return None;
+        }
+        let (base, tail, range) = (state.ring.base, state.tail, state.ids.range);
+        Some(Self { io, batch, state, base, tail, numbers: Straight { range, is_first } })
+    }
+}
+
+impl<'q, P: Platform> Slots<'q, P, Drawn<'q>> {
+    /// Entries that [`refresh`](super::refresh) found to be free.
+    #[inline(always)]
+    pub(crate) fn drawn(io: &'q P, batch: BatchId, state: MutexGuard<'q, State>, numbers: Drawn<'q>) -> Self {
+        let (base, tail) = (state.ring.base, state.tail);
+        Self { io, batch, state, base, tail, numbers }
+    }
+}
+
+impl<P: Platform, N: Numbers> Slots<'_, P, N> {
+    /// Fills the next entry, of which there is one: with `task`, or with a place holder that must come before it.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, task: impl FnOnce() -> Task) {
+        let ring = &self.state.ring;
+        let sqe = self.numbers.next(ring, task);
+        // The one place that writes a slot.
+        // SAFETY: `tail` is below the depth of a ring that `Ring::new` checked and the host keeps mapped while a kernel runs
+        // that has looked the thread up (`Device::set_thread_table`); `has_straight` or `refresh` saw that the entry is free,
+        // and it is ours until the doorbell, since we hold the queue's lock.
+        unsafe { self.io.write_slot(Ring::slot(self.base, self.tail), &sqe) };
+        self.tail = N::after(ring, self.tail);
+    }
+
+    /// Index of the next entry.
+    pub(crate) fn tail(&self) -> u32 {
+        self.tail
+    }
+
+    /// The queue's state as it was before the entries.
+    #[inline(always)]
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Publishes what was pushed: in a batch it is staged, otherwise it is rung for. Gives whether it is the first that
+    /// this batch has staged on the queue.
+    ///
+    /// # Errors
+    /// [`Stop::DoorbellRefused`]: as if nothing had been reserved.
+    #[inline(always)]
+    pub(crate) fn commit(mut self) -> Result<bool, Stop> {
+        if self.batch == BatchId::NONE {
+            self.state.ring(self.io, self.tail)?;
+        }
+        self.state.tail = self.tail;
+        Ok(self.numbers.keep(&mut self.state, self.batch))
+    }
+}
+
+/// What the fast path did.
+#[derive(Clone, Copy)]
+pub(crate) enum Fast {
+    /// It queued the task.
+    Queued,
+    /// The doorbell was refused; nothing has changed.
+    Refused {
+        /// The queue.
+        sq_id: u32,
+    },
+    /// Nothing: the slow path does the whole call.
+    NotTaken,
+}
+
+/// Where the fast path gets its task. A trait of our own, because closures can't be told to be inlined.
+pub(crate) trait TaskSource {
+    /// The task for the queue of `slot`, which is some; `None`: the slow path must look.
+    fn task(self, slot: Option<Slot>) -> Option<Task>;
+}
+
+/// The fast path for one task. `source` is asked for it once the handle is known, and before the status tells whether its
+/// thread still lives.
+#[inline(always)]
+pub(crate) fn try_one<P: Platform>(
+    io: &P,
+    batch: &Batch,
+    queue: &QueueSlot,
+    handle: ThreadHandle,
+    source: impl TaskSource,
+) -> Fast {
+    let state = queue.lock();
+    if !state.has_straight(handle, 1) {
+        return Fast::NotTaken;
+    }
+    let Some(task) = source.task(state.slot) else { return Fast::NotTaken };
+    let Some(mut slots) = Slots::reserve(io, batch, state, false) else { return Fast::NotTaken };
+    slots.push(|| task);
+    let sq_id = slots.state().ring.queue.sq_id();
+    match slots.commit() {
+        Ok(_) => Fast::Queued,
+        Err(_) => Fast::Refused { sq_id },
+    }
+}

@@ -1,0 +1,304 @@
+//! The device's own state of one queue: where its ring is, what of it was written, rung and run, and which ids are next.
+
+use core::sync::atomic::Ordering;
+
+use super::batch::BatchId;
+use super::ids::{HeldBlock, Holds};
+use super::ring::Ring;
+use super::stars::Ids;
+use crate::error::Stop;
+use crate::handle::{Slot, ThreadTable};
+use crate::port::{Platform, QueueId, ReadFailed};
+use crate::spec::queue::QueueStatus;
+use crate::spec::soc::Soc;
+use crate::spec::thread::{ThreadDescriptor, ThreadHandle};
+use crate::sync::{Mutex, MutexGuard, const_fn, fence};
+
+/// What a call reads together lies together.
+#[repr(C)]
+pub(crate) struct State {
+    /// Slot of the thread that everything below belongs to. Its handle was found good, and as long as the status word is
+    /// `enabled`, it still is: no other thread and no reset gives the queue this word again.
+    pub(crate) slot: Option<Slot>,
+    pub(crate) ring: Ring,
+    /// Head as last read. The device may be further on.
+    pub(crate) head: u32,
+    /// One past the last entry that the device may run.
+    pub(crate) rung: u32,
+    /// One past the last entry that is written: from `rung` up to here tasks are staged.
+    pub(crate) tail: u32,
+    /// Bound of the fast path: from the tail up to here entries are free, are not the last of the ring, and have ids in their
+    /// range, one each. Closed (the tail itself) on SoCs whose ids are not counted so, and while calls are recorded.
+    pub(crate) straight_end: u32,
+    /// Status word that lets a call take the fast path.
+    pub(crate) enabled: QueueStatus,
+    /// The batch that has staged the tasks from `rung` to `tail`, all of one core; none when there are none.
+    pub(crate) stager: BatchId,
+    /// Batch that lost staged tasks to a queue reset or to another thread in the slot; cleared when its end reports it. Only
+    /// the latest is kept.
+    lost: BatchId,
+    pub(crate) ids: Ids,
+}
+
+impl State {
+    const NONE: Self = Self {
+        slot: None,
+        ring: Ring::NONE,
+        head: 0,
+        rung: 0,
+        tail: 0,
+        straight_end: 0,
+        enabled: QueueStatus::FREE,
+        stager: BatchId::NONE,
+        lost: BatchId::NONE,
+        ids: Ids::FIRST,
+    };
+
+    /// Whether the state is that of the thread of `handle`, with `count` entries for the fast path. A queue without a thread
+    /// has none, so its registers are not looked at.
+    #[inline(always)]
+    pub(crate) fn has_straight(&self, handle: ThreadHandle, count: u32) -> bool {
+        (self.handle() == handle) & (count <= self.straight_end - self.tail)
+    }
+
+    #[inline(always)]
+    fn handle(&self) -> ThreadHandle {
+        self.slot.map_or(ThreadHandle(0), Slot::handle)
+    }
+
+    /// Free entries as far as the cached head tells. One entry stays empty: a full ring differs from an empty one.
+    pub(crate) fn free(&self) -> u32 {
+        self.ring.depth - 1 - self.ring.distance(self.head, self.tail)
+    }
+
+    /// Recomputes how many entries the fast path may use. Called after every other change of head, tail or ids.
+    pub(crate) fn open(&mut self, rules: &Rules) {
+        let end = if self.head > self.tail { self.head - 1 } else { self.ring.depth - 1 };
+        let straight = if rules.recording { 0 } else { self.ids.straight(rules.soc) };
+        self.straight_end = self.tail + straight.min(end - self.tail);
+    }
+
+    /// Reads the head again. The device is not trusted: it can only have come closer to what was rung, not to what is staged.
+    pub(crate) fn read_head<P: Platform>(&mut self, io: &P) -> Result<(), Stop> {
+        let ring = self.ring;
+        let head = io.head(ring.queue).map_err(|error| no_head(ring.queue, error))?;
+        let outstanding = ring.distance(self.head, self.rung);
+        if head >= ring.depth || ring.distance(head, self.rung) > outstanding {
+            return Err(Stop::BadHead { sq_id: ring.queue.sq_id(), head, limit: self.rung });
+        }
+        // Pairs with the device's release store of the head: it has read the entries before it, we may write them now.
+        fence(Ordering::Acquire);
+        self.head = head;
+        Ok(())
+    }
+
+    fn status<P: Platform>(&self, io: &P) -> Result<QueueStatus, Stop> {
+        io.status(self.ring.queue).map_err(|error| no_status(self.ring.queue, error))
+    }
+
+    #[inline]
+    pub(crate) fn has_staged(&self) -> bool {
+        self.stager != BatchId::NONE
+    }
+
+    /// Makes everything before `tail` the device's: the one place that rings.
+    #[inline(always)]
+    pub(crate) fn ring<P: Platform>(&mut self, io: &P, tail: u32) -> Result<(), Stop> {
+        // Pairs with the device's acquire load of the doorbell: it sees the new tail only after the slots.
+        io.store_barrier();
+        if io.ring(self.ring.queue, tail).is_err() {
+            return Err(Stop::DoorbellRefused { sq_id: self.ring.queue.sq_id() });
+        }
+        self.rung = tail;
+        Ok(())
+    }
+
+    /// Rings for what is staged, unless the queue takes no tasks any more or was reset since. If that fails `batch` loses
+    /// its tasks: they must not run with a later doorbell.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn ring_staged<P: Platform>(&mut self, io: &P, rules: &Rules, batch: BatchId) -> Result<(), Stop> {
+        let mut result = Ok(());
+        if self.has_staged() {
+            result = self.status(io).and_then(|status| match status == self.enabled {
+                true => self.ring(io, self.tail),
+                false => Err(stop(status, self.ring.queue, self.handle())),
+            });
+            if result.is_ok() {
+                self.stager = BatchId::NONE;
+            }
+        }
+        self.drop_staged(rules, batch);
+        result
+    }
+
+    /// Forgets what `batch` has staged, and nothing of another one.
+    fn drop_staged(&mut self, rules: &Rules, batch: BatchId) {
+        if self.stager == batch {
+            (self.tail, self.stager) = (self.rung, BatchId::NONE);
+            self.open(rules);
+        }
+    }
+
+    /// Forgets all that is staged, by any batch.
+    fn lose_staged(&mut self) {
+        if self.has_staged() {
+            (self.lost, self.stager) = (self.stager, BatchId::NONE);
+        }
+    }
+
+    /// Tells `batch`, once, if tasks of it were lost.
+    fn take_loss(&mut self, batch: BatchId) -> Result<(), Stop> {
+        if self.lost != batch {
+            return Ok(());
+        }
+        self.lost = BatchId::NONE;
+        Err(Stop::Suspended { sq_id: self.ring.queue.sq_id() })
+    }
+
+    /// Restarts at the head that the device reports: after a thread was acquired or its queue was reset.
+    fn restart<P: Platform>(&mut self, io: &P, rules: &Rules, status: QueueStatus) -> Result<(), Stop> {
+        let Ring { depth, queue, .. } = self.ring;
+        let head = io.head(queue).map_err(|error| no_head(queue, error))?;
+        if head >= depth {
+            return Err(Stop::BadHead { sq_id: queue.sq_id(), head, limit: depth });
+        }
+        self.lose_staged();
+        (self.head, self.rung, self.tail) = (head, head, head);
+        self.enabled = status.with_state(QueueStatus::ENABLED);
+        self.open(rules);
+        Ok(())
+    }
+}
+
+#[cold]
+fn no_head(queue: QueueId, ReadFailed(code): ReadFailed) -> Stop {
+    Stop::NoHead { sq_id: queue.sq_id(), code }
+}
+
+#[cold]
+fn no_status(queue: QueueId, ReadFailed(code): ReadFailed) -> Stop {
+    Stop::NoStatus { sq_id: queue.sq_id(), code }
+}
+
+/// What a queue that can be entered does with a doorbell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Doorbell {
+    Taking,
+    Refusing,
+}
+
+/// Why a queue with this status takes no tasks; or, if it is enabled with another word than before, none of those that were
+/// staged.
+#[cold]
+#[inline(never)]
+fn stop(status: QueueStatus, queue: QueueId, handle: ThreadHandle) -> Stop {
+    match status.state() {
+        QueueStatus::REFUSING => Stop::DoorbellRefused { sq_id: queue.sq_id() },
+        QueueStatus::SUSPENDED | QueueStatus::ENABLED => Stop::Suspended { sq_id: queue.sq_id() },
+        _ => Stop::BadHandle(handle),
+    }
+}
+
+/// What holds for all queues of a device.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules {
+    /// The chip whose descriptors are queued.
+    pub(crate) soc: Soc,
+    /// Calls are recorded: none may take the fast path.
+    pub(crate) recording: bool,
+}
+
+/// One entry of the device-private table of queues; each slot of the thread table has its own.
+#[repr(align(128))]
+pub(crate) struct QueueSlot {
+    state: Mutex<State>,
+    held: HeldBlock,
+}
+/// Memory of a thread, ring and notifies apart.
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<QueueSlot>() + crate::spec::thread::DESCRIPTOR_SIZE as usize <= 256);
+
+impl Holds for QueueSlot {
+    fn held(&self) -> &HeldBlock {
+        &self.held
+    }
+}
+
+impl QueueSlot {
+    const_fn! {
+        pub(crate) fn new() -> Self {
+            Self { state: Mutex::new(State::NONE), held: HeldBlock::none() }
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// [`lock`](Self::lock) for the slow path: out of line.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn lock_slow(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Looks `handle` up, and at the status of its queue; `state` is then that of the thread, and of the queue since its
+    /// last reset.
+    ///
+    /// # Errors
+    /// A bad handle, a descriptor or head that can't be, a queue that takes no tasks.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn enter<P: Platform>(
+        &self,
+        io: &P,
+        rules: &Rules,
+        table: &ThreadTable,
+        handle: ThreadHandle,
+        state: &mut State,
+    ) -> Result<Doorbell, Stop> {
+        let is_new = state.handle() != handle;
+        if is_new {
+            let ring = ring_of(io, table.live(handle)?)?;
+            state.lose_staged();
+            // Of no thread until it has restarted.
+            (state.slot, state.ring, state.ids) = (None, ring, Ids::FIRST);
+            (state.tail, state.straight_end) = (0, 0);
+            self.held.clear();
+        }
+        let status = state.status(io)?;
+        if !matches!(status.state(), QueueStatus::ENABLED | QueueStatus::REFUSING) {
+            return Err(stop(status, state.ring.queue, handle));
+        }
+        if is_new || status.epoch() != state.enabled.epoch() {
+            state.restart(io, rules, status)?;
+            state.slot = table.slot(handle);
+        }
+        Ok(if status.state() == QueueStatus::REFUSING { Doorbell::Refusing } else { Doorbell::Taking })
+    }
+
+    /// Rings for the tasks that `batch` has staged, if there are any.
+    pub(crate) fn ring_staged<P: Platform>(&self, io: &P, rules: &Rules, batch: BatchId) -> Result<(), Stop> {
+        let mut state = self.lock_slow();
+        let loss = state.take_loss(batch);
+        if state.stager == batch { loss.and(state.ring_staged(io, rules, batch)) } else { loss }
+    }
+
+    /// Forgets the tasks that `batch` has staged.
+    pub(crate) fn drop_staged(&self, rules: &Rules, batch: BatchId) {
+        let mut state = self.lock_slow();
+        state.drop_staged(rules, batch);
+        // A launch that is over is told of nothing.
+        let _ = state.take_loss(batch);
+    }
+}
+
+/// The ring of a thread of engine AICPU_TS, as its descriptor gives it now.
+fn ring_of<P: Platform>(io: &P, slot: Slot) -> Result<Ring, Stop> {
+    let ThreadDescriptor { sq_base, depth, sq_id, regs, stream_id, .. } = slot.aicpu_descriptor()?;
+    let queue = QueueId::of(io, sq_id, regs).ok_or(Stop::BadRegs { sq_id, regs })?;
+    Ring::new(sq_base, depth, queue, stream_id)
+}
