@@ -8,7 +8,7 @@ export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 HOST_STUB := cargo run --locked --release -p host-stub --
 
 .DEFAULT_GOAL := help
-.PHONY: run test soak card-test card-package mutants loom miri memcheck fuzz bench ci fmt lint doc image lib capi install headers headers-check setup clean help
+.PHONY: run test test-fast test-aarch64 soak card-test card-package mutants planted msrv loom miri memcheck fuzz bench ci fmt lint doc image lib capi install headers headers-check setup clean help
 
 run: image ## copy 256 bytes through the AArch64 image and check them; FILE=path copies a file, ARGS="..." adds options
 ifeq ($(origin FILE),command line)
@@ -18,8 +18,18 @@ else
 endif
 
 test: image capi ## run every test, on both CPUs
-	cargo test --locked --workspace --no-fail-fast
-	$(MAKE) card-test
+	cargo test --locked --workspace --no-fail-fast; status=$$?; make card-test && exit $$status
+
+test-fast: ## run the tests that need neither image nor QEMU nor a C compiler: an answer in a minute
+	cargo test --locked --workspace --exclude hcomm-tests --no-fail-fast --lib --bins --tests
+
+# The processor that kernels run on, its memory order apart: qemu-aarch64 runs the programs.
+test-aarch64: ## run the tests of the device crate as AArch64 programs of Linux
+	@scripts/setup.sh linux
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
+		cargo test --locked --no-fail-fast --target aarch64-unknown-linux-gnu \
+		-p hcomm-aicpu -p hcomm-device-tests --lib --tests
 
 # Random sequences against the model, seeds of two cores on one handle, and copies between which host and device sleep.
 soak: image ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU, 10,000 whitelists
@@ -31,6 +41,12 @@ soak: image ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches o
 mutants: ## change the code in each way that cargo-mutants knows: unit tests must find each; SHARD=i/n runs a part
 	@scripts/setup.sh mutants
 	scripts/mutants.sh $(SHARD)
+
+planted: ## plant bugs that cargo-mutants can't make, one at a time: tests must find each; BUGS="word..." selects
+	cargo run --locked --quiet -p hcomm-planted -- $(BUGS)
+
+msrv: ## check all with the oldest compiler that is supported
+	scripts/msrv.sh
 
 loom: ## try every order of two cores and a device on one ring
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$(TARGET_DIR)/loom" \

@@ -9,4 +9,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 options=(--output "$(scripts/target_dir.sh)" --no-shuffle --jobs "${JOBS:-2}" --colors never)
 [ $# -eq 0 ] || options+=(--shard "$1")
-cargo mutants "${options[@]}"
+cargo mutants --package hcomm-aicpu --package hcomm-sim "${options[@]}"

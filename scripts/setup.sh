@@ -4,7 +4,8 @@
 #
 #   scripts/setup.sh            compiler, device target, QEMU: what run and test need
 #   scripts/setup.sh PART...    as well: deny (cargo-deny), mutants (cargo-mutants), cross (a C and C++ compiler for the device, qemu-aarch64),
-#                               linux (cross, and Rust's target for it), valgrind (and CMake), miri (of the nightly compiler), fuzz (cargo-fuzz, and that there is
+#                               linux (cross, and Rust's target for Linux on AArch64), valgrind (and CMake), miri (of the
+#                               nightly compiler), fuzz (cargo-fuzz, and that there is
 #                               a nightly compiler)
 set -euo pipefail
 
@@ -69,14 +70,16 @@ check_rust() {
     fi
 }
 
-# Rust's part of a target.
+# A target of Rust.
 check_target() {
     # What rustup installs is looked for by path: asking rustup itself takes longer.
     [ -d "$(rustc --print sysroot)/lib/rustlib/$1" ] && return
     local by_hand="rustup target add $1"
     have rustup || stop "this Rust has no target $1, and rustup is missing; with rustup, type:" "$by_hand"
-    say "Rust's target $1 is missing: adding it"
-    $by_hand >&2 || stop "target $1 could not be added; with a network, type:" "$by_hand"
+    say "Rust's target $1 is missing: adding it, which takes a minute"
+    quietly $by_hand && return
+    cat "$log" >&2
+    stop "target $1 could not be added; with a network, type:" "$by_hand"
 }
 
 # A program of cargo: $1 is its name in the registry.
@@ -113,7 +116,7 @@ check_miri() {
         grep -q "^$component" <<<"$installed" && continue
         local by_hand="rustup component add --toolchain nightly $component"
         say "$component of the nightly compiler is missing: adding it"
-        $by_hand >&2 || stop "$component could not be added; with a network, type:" "$by_hand"
+        quietly $by_hand || stop "$component could not be added; with a network, type:" "$by_hand"
     done
 }
 
@@ -125,7 +128,7 @@ check_fuzz() {
 
 have cc || install_packages "a C linker (cc)" gcc libc6-dev
 check_rust
-check_target $IMAGE_TARGET
+check_target "$IMAGE_TARGET"
 have qemu-system-aarch64 || install_packages "QEMU (qemu-system-aarch64)" qemu-system-arm
 
 for part in "$@"; do

@@ -318,6 +318,19 @@ mod tests {
         assert_eq!(left(&mut table), []);
     }
 
+    /// Case 178.
+    #[test]
+    fn notify_that_was_never_recorded_ends_no_wait() {
+        for until in [Until::Set, Until::AnyOf(1), Until::AnyOf(u32::MAX), Until::Equal(1), Until::Equal(u32::MAX)] {
+            assert!(!takes(&mut table(), until), "{until:?}");
+        }
+        // Nor does one that was recorded and taken.
+        let mut table = table();
+        record(&mut table, Effect::Write(2));
+        assert!(takes(&mut table, Until::Equal(2)));
+        assert!(!takes(&mut table, Until::Equal(2)) && !takes(&mut table, Until::AnyOf(2)));
+    }
+
     #[test]
     fn record_on_a_set_notify_is_left_over() {
         let mut table = table();

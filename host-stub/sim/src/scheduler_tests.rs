@@ -1,5 +1,6 @@
 //! The scheduler, stepped by hand over a vector: no threads, no mapping.
 
+mod edges;
 mod halts;
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
