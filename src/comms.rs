@@ -8,7 +8,7 @@ use crate::spec::DeviceAddr;
 use crate::spec::comm::{COMM_ENTRY_SIZE, COMM_NAME_LEN, MAX_COMMS};
 use crate::sync::fence;
 
-/// A core as the holder of a lock: its number + 1; 0 = nobody.
+/// A core as the holder of a lock: its number + 1; 0 = not locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner(u32);
 

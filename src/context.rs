@@ -262,6 +262,18 @@ impl<R, F: FnOnce(&Core<'_>, &Hooks) -> R> OnCore for F {
     }
 }
 
+/// Does `run` with the core that runs the caller.
+///
+/// # Errors
+/// [`Error::NoCore`] outside a launch.
+#[inline]
+pub(crate) fn change_core(run: impl FnOnce(&Core<'_>)) -> Result<(), Error> {
+    on_core(|core, _| {
+        run(core);
+        Ok(())
+    })
+}
+
 /// As [`with_core`].
 ///
 /// # Errors

@@ -5,13 +5,13 @@ use core::panic::PanicInfo;
 
 #[panic_handler]
 fn panic(_info: &PanicInfo<'_>) -> ! {
-    // There is nobody to tell: the library has no output, and unwinding has nowhere to go.
+    // The library has no output, and nothing above it could unwind.
     // SAFETY: an instruction that traps, whatever the state: nothing is executed after it.
     #[cfg(target_arch = "aarch64")]
     unsafe {
         asm!("brk #1", options(noreturn));
     }
-    // SAFETY: as above.
+    // SAFETY: an instruction that traps, whatever the state: nothing is executed after it.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         asm!("ud2", options(noreturn));

@@ -1,6 +1,6 @@
 //! Batch mode of the core that runs the caller: tasks are staged, and each queue's doorbell is rung once, at the end.
 
-use crate::context::on_core;
+use crate::context::{change_core, on_core};
 use crate::error::Error;
 
 /// Starts a batch: from now on calls on this core stage their tasks. In a batch it changes nothing.
@@ -8,7 +8,7 @@ use crate::error::Error;
 /// # Errors
 /// [`Error::NoCore`] outside a kernel.
 pub fn start() -> Result<(), Error> {
-    on_core(|core, _| Ok(core.queues().start_batch()))
+    change_core(|core| core.queues().start_batch())
 }
 
 /// Ends the batch: rings each queue that has staged tasks, in the order in which they were first used. Without a batch it

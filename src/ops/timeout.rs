@@ -1,6 +1,6 @@
 //! Limits of waits, for the core that runs the caller and until its kernel ends.
 
-use crate::context::on_core;
+use crate::context::change_core;
 use crate::error::Error;
 
 /// Sets how long a call waits for room in a full queue; 0 = without limit. Whole seconds: a fraction counts as a whole one.
@@ -9,7 +9,7 @@ use crate::error::Error;
 /// [`Error::BadTimeout`] for a number that is negative, not a number, or 2^32 and more; [`Error::NoCore`].
 pub fn set_sq_full(seconds: f32) -> Result<(), Error> {
     let seconds = whole_seconds(seconds)?;
-    on_core(|core, _| Ok(core.queues().set_sq_full_timeout_us(u64::from(seconds) * 1_000_000)))
+    change_core(|core| core.queues().set_sq_full_timeout_us(u64::from(seconds) * 1_000_000))
 }
 
 /// Sets how long a queued wait without a limit of its own waits for its notify; 0 = without limit. Whole seconds, as
@@ -19,7 +19,7 @@ pub fn set_sq_full(seconds: f32) -> Result<(), Error> {
 /// As [`set_sq_full`].
 pub fn set_notify_wait(seconds: f32) -> Result<(), Error> {
     let seconds = whole_seconds(seconds)?;
-    on_core(|core, _| Ok(core.set_notify_wait_timeout_s(seconds)))
+    change_core(|core| core.set_notify_wait_timeout_s(seconds))
 }
 
 /// Rounds up: a part of a second must not become 0, which means no limit.

@@ -78,7 +78,7 @@ mod tests {
         #[repr(align(64))]
         struct Block([u64; 8]);
         let mut block = Block([0xffff_ffff_0000_0000, 0, 0, 0, 0, 0, 0, 0]);
-        // SAFETY: as above.
+        // SAFETY: the block is aligned, lives to the end of the test and is rung from here alone.
         unsafe { SqRegs::at((&raw mut block).expose_provenance() as u64) }.ring(1);
         assert_eq!(block.0[0], 1);
     }

@@ -46,7 +46,7 @@ struct Report {
 
 macro_rules! set {
     ($report:expr, $($field:ident = $value:expr),+ $(,)?) => {
-        // SAFETY: `record` is this core's own record, mapped and written by nobody else.
+        // SAFETY: `record` is this core's own record, which is mapped and which nothing else writes.
         $(unsafe { (&raw mut (*$report.record).$field).write_volatile($value) };)+
     };
 }

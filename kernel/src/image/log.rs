@@ -109,7 +109,7 @@ unsafe impl Logger for RingLogger {
     }
 
     unsafe fn flush() {
-        // A frame is in shared memory once it is closed; to wait for the host would be for ever if it is gone.
+        // A frame is in shared memory once it is closed; a wait for a host that is gone would not end.
     }
 
     unsafe fn release() {

@@ -1,4 +1,4 @@
-//! Launch loop: takes launches from the mailbox of this core, one at a time, for ever.
+//! Launch loop: takes launches from the mailbox of this core, one at a time, without end.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

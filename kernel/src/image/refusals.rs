@@ -27,7 +27,7 @@ pub fn note(who: &'static str, error: &Error) {
     unsafe { (&raw mut (*slot).who_len).write_volatile(who.len() as u64) };
     let from = (&raw const *error).cast::<MaybeUninit<u64>>();
     for word in 0..ERROR_WORDS {
-        // SAFETY: an error has as many words, of which some may be padding that nobody looks at.
+        // SAFETY: an error has as many words, of which some may be padding that is never read.
         let bits = unsafe { from.add(word).read_volatile() };
         // SAFETY: `slot` lies in the ring of this core, which alone writes it, and has `ERROR_WORDS` words for the error.
         unsafe { (&raw mut (*slot).error).cast::<MaybeUninit<u64>>().add(word).write_volatile(bits) };
