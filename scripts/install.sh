@@ -20,6 +20,7 @@ for folder in acl hccl hcomm; do
     install -d "$to/include/$folder"
     install -m 644 include/$folder/*.h "$to/include/$folder/"
 done
+install -m 644 include/*.h "$to/include/"
 install -d "$to/lib/pkgconfig" "$to/lib/cmake/hcomm-sim"
 install -m 644 "$dir/libhcomm_sim.a" "$to/lib/"
 install -m 755 "$dir/libhcomm_sim.so.0" "$to/lib/"

@@ -414,6 +414,11 @@ impl Device {
         Ok(self.0.shared.lock_alloc().check_user(addr.0, len)?)
     }
 
+    /// Bytes of HBM that are not allocated. The buffers and queues of the device count as allocated.
+    pub fn free_memory(&self) -> u64 {
+        self.0.shared.lock_alloc().free_bytes()
+    }
+
     /// Copies inside device memory, by the host. Ranges may overlap. Does not wait for any stream.
     ///
     /// # Errors

@@ -72,6 +72,32 @@ typedef enum aclrtMemcpyKind {
 } aclrtMemcpyKind;
 
 /*
+ Kind of device memory that aclrtGetMemInfo is asked for. The simulated device has HBM of one kind, and no DDR.
+ */
+typedef enum aclrtMemAttr {
+    ACL_DDR_MEM = 0,
+    ACL_HBM_MEM = 1,
+    ACL_DDR_MEM_HUGE = 2,
+    ACL_DDR_MEM_NORMAL = 3,
+    ACL_HBM_MEM_HUGE = 4,
+    ACL_HBM_MEM_NORMAL = 5,
+    ACL_DDR_MEM_P2P_HUGE = 6,
+    ACL_DDR_MEM_P2P_NORMAL = 7,
+    ACL_HBM_MEM_P2P_HUGE = 8,
+    ACL_HBM_MEM_P2P_NORMAL = 9,
+} aclrtMemAttr;
+
+/*
+ Whose last error is asked for.
+ */
+typedef enum aclrtLastErrLevel {
+    /*
+     The calling thread's.
+     */
+    ACL_RT_THREAD_LEVEL = 0,
+} aclrtLastErrLevel;
+
+/*
  What an attribute of an allocation is.
  */
 typedef enum aclrtMallocAttrType {

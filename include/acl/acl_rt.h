@@ -10,6 +10,33 @@ extern "C" {
 #endif // __cplusplus
 
 /*
+ Begins the use of the runtime, once in a process. `configPath` names a JSON file whose settings are for hardware and are not
+ used; it may be null. A program that does not call it works as well.
+ */
+aclError aclInit(const char *configPath);
+
+/*
+ Ends the use of the runtime: closes every device that a thread has set and not reset, with everything on it.
+ */
+aclError aclFinalize(void);
+
+/*
+ The last error that a function acl* has answered to the calling thread, and forgets it; 0 if there was none. `flag` is
+ ACL_RT_THREAD_LEVEL.
+ */
+aclError aclrtGetLastError(aclrtLastErrLevel flag);
+
+/*
+ As aclrtGetLastError, without forgetting it.
+ */
+aclError aclrtPeekAtLastError(aclrtLastErrLevel flag);
+
+/*
+ Number that the driver knows device `logicDevId` by: the same one.
+ */
+aclError aclrtGetPhyDevIdByLogicDevId(int32_t logicDevId, int32_t *phyDevId);
+
+/*
  Makes device `deviceId` (from 0) the calling thread's, and opens it if no thread has. All threads of the process that
  set the same number share the device.
  */
@@ -41,6 +68,11 @@ const char *aclrtGetRecentErrMsg(void);
  Makes a stream on the calling thread's device.
  */
 aclError aclrtCreateStream(aclrtStream *stream);
+
+/*
+ Number of a stream, as messages name it.
+ */
+aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId);
 
 /*
  Destroys a stream. Synchronise it first: what is still on it goes on, but nobody hears of its errors.
@@ -109,6 +141,20 @@ aclError aclrtMallocWithCfg(void **devPtr,
  Frees device memory.
  */
 aclError aclrtFree(void *devPtr);
+
+/*
+ Sets `count` bytes of device or host memory to the low byte of `value`, and waits for no stream. Device memory is checked: the
+ range must lie inside one allocation. `maxCount` is what the memory has.
+ */
+aclError aclrtMemset(void *devPtr,
+                     size_t maxCount,
+                     int32_t value,
+                     size_t count);
+
+/*
+ Bytes of memory of kind `attr` that the calling thread's device has, and how many of them are free.
+ */
+aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total);
 
 /*
  Allocates `size` bytes of host memory.

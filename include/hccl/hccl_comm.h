@@ -3,7 +3,30 @@
 #ifndef HCOMM_SIM_HCCL_COMM_H
 #define HCOMM_SIM_HCCL_COMM_H
 
+#include <string.h>
+
 #include "hccl_types.h"
+
+/* Sets every setting of a communicator to "not set". Does nothing for null. */
+static inline void HcclCommConfigInit(HcclCommConfig *config) {
+    const size_t size = sizeof(HcclCommConfig);
+    const uint32_t head[2] = {HCCL_COMM_CONFIG_MAGIC_WORD, HCCL_COMM_CONFIG_VERSION};
+    if (config == NULL) {
+        return;
+    }
+    memset(config, 0, sizeof *config);
+    memcpy(config->reserved, &size, sizeof size);
+    memcpy(config->reserved + sizeof size, head, sizeof head);
+    config->hcclBufferSize = HCCL_COMM_BUFFSIZE_CONFIG_NOT_SET;
+    config->hcclDeterministic = HCCL_COMM_DETERMINISTIC_CONFIG_NOT_SET;
+    config->hcclOpExpansionMode = HCCL_COMM_DEFAULT_OP_EXPANSION_MODE;
+    config->hcclRdmaTrafficClass = HCCL_COMM_TRAFFIC_CLASS_CONFIG_NOT_SET;
+    config->hcclRdmaServiceLevel = HCCL_COMM_SERVICE_LEVEL_CONFIG_NOT_SET;
+    config->hcclExecTimeOut = HCCL_COMM_EXECTIMEOUT_CONFIG_NOT_SET;
+    config->hcclQos = HCCL_COMM_QOS_CONFIG_NOT_SET;
+    config->hcclSymWinMaxMemSizePerRank = HCCL_DEFAULT_SYMMETRIC_MEMORY_STRIDE;
+    config->hcclChannelSqDepth = HCCL_COMM_SQ_DEPTH_CONFIG_NOT_SET;
+}
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,6 +51,11 @@ HcclResult HcclCommInitRootInfo(uint32_t nRanks,
                                 const HcclRootInfo *rootInfo,
                                 uint32_t rank,
                                 HcclComm *comm);
+
+/*
+ Name and meaning of a result, in English. Never null; valid until the process ends.
+ */
+const char *HcclGetErrorString(HcclResult code);
 
 /*
  Destroys a communicator, with its threads, its buffer and its contexts. Synchronise the streams that use them first.

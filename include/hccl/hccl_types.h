@@ -9,10 +9,23 @@
 /* Short names that programs for this interface use. */
 typedef int32_t s32;
 typedef uint32_t u32;
-typedef uint64_t u64;
+typedef unsigned long long u64;
 
 /* Module that memory is allocated for (moduleId of aclrtMallocAttrValue). */
 enum { HCCL = 3 };
+
+/* Values of HcclCommConfig that mean "not set", and what counts then. */
+#define HCCL_COMM_DEFAULT_BUFFSIZE 200
+#define HCCL_COMM_BUFFSIZE_CONFIG_NOT_SET 0xffffffffu
+#define HCCL_COMM_DEFAULT_DETERMINISTIC 0
+#define HCCL_COMM_DETERMINISTIC_CONFIG_NOT_SET 0xffffffffu
+#define HCCL_COMM_DEFAULT_OP_EXPANSION_MODE 0
+#define HCCL_COMM_TRAFFIC_CLASS_CONFIG_NOT_SET 0xffffffffu
+#define HCCL_COMM_SERVICE_LEVEL_CONFIG_NOT_SET 0xffffffffu
+#define HCCL_COMM_EXECTIMEOUT_CONFIG_NOT_SET (-1)
+#define HCCL_COMM_QOS_CONFIG_NOT_SET 0xffffffffu
+#define HCCL_COMM_SQ_DEPTH_CONFIG_NOT_SET 0xffffffffu
+#define HCCL_DEFAULT_SYMMETRIC_MEMORY_STRIDE 16
 
 /*
  Bytes of HcclRootInfo.
@@ -23,6 +36,46 @@ enum { HCCL = 3 };
  Most bytes of a communicator's name, its zero byte included.
  */
 #define COMM_NAME_MAX_LENGTH 128
+
+/*
+ Bytes before the first setting of HcclCommConfig.
+ */
+#define HCCL_COMM_CONFIG_INFO_BYTES 24
+
+/*
+ Second word of those bytes.
+ */
+#define HCCL_COMM_CONFIG_MAGIC_WORD 4042322160
+
+/*
+ Third word of them: the settings that there are.
+ */
+#define HCCL_COMM_CONFIG_VERSION 11
+
+/*
+ Most bytes of a device's name, its zero byte included.
+ */
+#define UDI_MAX_LENGTH 128
+
+/*
+ Most bytes of a buffer's name, its zero byte included.
+ */
+#define BUFFER_NAME_MAX_LENGTH 128
+
+/*
+ Most bytes of the text that chooses algorithms, its zero byte included.
+ */
+#define HCCL_COMM_ALGO_MAX_LENGTH 1600
+
+/*
+ Most bytes of the text that switches retries on, its zero byte included.
+ */
+#define HCCL_COMM_RETRY_ENABLE_MAX_LENGTH 50
+
+/*
+ Most bytes of the text with the limits of retries, its zero byte included.
+ */
+#define HCCL_COMM_RETRY_PARAMS_MAX_LENGTH 128
 
 /*
  Result of a function.
@@ -58,6 +111,73 @@ typedef enum HcclResult {
 } HcclResult;
 
 /*
+ Type of an element. The numbers are those of HcommDataType.
+ */
+typedef enum HcclDataType {
+    HCCL_DATA_TYPE_INT8 = 0,
+    HCCL_DATA_TYPE_INT16 = 1,
+    HCCL_DATA_TYPE_INT32 = 2,
+    HCCL_DATA_TYPE_FP16 = 3,
+    HCCL_DATA_TYPE_FP32 = 4,
+    HCCL_DATA_TYPE_INT64 = 5,
+    HCCL_DATA_TYPE_UINT64 = 6,
+    HCCL_DATA_TYPE_UINT8 = 7,
+    HCCL_DATA_TYPE_UINT16 = 8,
+    HCCL_DATA_TYPE_UINT32 = 9,
+    HCCL_DATA_TYPE_FP64 = 10,
+    HCCL_DATA_TYPE_BFP16 = 11,
+    HCCL_DATA_TYPE_INT128 = 12,
+    HCCL_DATA_TYPE_HIF8 = 14,
+    HCCL_DATA_TYPE_FP8E4M3 = 15,
+    HCCL_DATA_TYPE_FP8E5M2 = 16,
+    HCCL_DATA_TYPE_FP8E8M0 = 17,
+    HCCL_DATA_TYPE_RESERVED = 255,
+} HcclDataType;
+
+/*
+ Operator of a reduction. The numbers are those of HcommReduceOp.
+ */
+typedef enum HcclReduceOp {
+    HCCL_REDUCE_SUM = 0,
+    HCCL_REDUCE_PROD = 1,
+    HCCL_REDUCE_MAX = 2,
+    HCCL_REDUCE_MIN = 3,
+    HCCL_REDUCE_RESERVED = 255,
+} HcclReduceOp;
+
+/*
+ Kind of a collective operation. Programs pass it to their kernels; nothing here takes it.
+ */
+typedef enum HcclCMDType {
+    HCCL_CMD_INVALID = 0,
+    HCCL_CMD_BROADCAST = 1,
+    HCCL_CMD_ALLREDUCE = 2,
+    HCCL_CMD_REDUCE = 3,
+    HCCL_CMD_SEND = 4,
+    HCCL_CMD_RECEIVE = 5,
+    HCCL_CMD_ALLGATHER = 6,
+    HCCL_CMD_REDUCE_SCATTER = 7,
+    HCCL_CMD_ALLTOALLV = 8,
+    HCCL_CMD_ALLTOALLVC = 9,
+    HCCL_CMD_ALLTOALL = 10,
+    HCCL_CMD_GATHER = 11,
+    HCCL_CMD_SCATTER = 12,
+    HCCL_CMD_BATCH_SEND_RECV = 13,
+    HCCL_CMD_BATCH_PUT = 14,
+    HCCL_CMD_BATCH_GET = 15,
+    HCCL_CMD_ALLGATHER_V = 16,
+    HCCL_CMD_REDUCE_SCATTER_V = 17,
+    HCCL_CMD_BATCH_WRITE = 18,
+    HCCL_CMD_HALF_ALLTOALLV = 20,
+    HCCL_CMD_ALL = 21,
+    HCCL_CMD_FINALIZE = 100,
+    HCCL_CMD_INTER_GROUP_SYNC = 101,
+    HCCL_CMD_INIT = 102,
+    HCCL_CMD_BARRIER = 103,
+    HCCL_CMD_MAX = 104,
+} HcclCMDType;
+
+/*
  A communicator.
  */
 typedef void *HcclComm;
@@ -68,5 +188,42 @@ typedef void *HcclComm;
 typedef struct HcclRootInfo {
     char internal[HCCL_ROOT_INFO_BYTES];
 } HcclRootInfo;
+
+/*
+ Settings of a communicator. HcclCommConfigInit sets each to "not set".
+ */
+typedef struct HcclCommConfig {
+    /*
+     Size, magic word and version.
+     */
+    char reserved[HCCL_COMM_CONFIG_INFO_BYTES];
+    /*
+     Half of the buffer, in MB; HCCL_COMM_BUFFSIZE_CONFIG_NOT_SET: as HCCL_BUFFSIZE says.
+     */
+    uint32_t hcclBufferSize;
+    uint32_t hcclDeterministic;
+    char hcclCommName[COMM_NAME_MAX_LENGTH];
+    char hcclUdi[UDI_MAX_LENGTH];
+    uint32_t hcclOpExpansionMode;
+    uint32_t hcclRdmaTrafficClass;
+    uint32_t hcclRdmaServiceLevel;
+    uint32_t hcclWorldRankID;
+    uint64_t hcclJobID;
+    uint8_t aclGraphZeroCopyEnable;
+    /*
+     Seconds.
+     */
+    int32_t hcclExecTimeOut;
+    char hcclAlgo[HCCL_COMM_ALGO_MAX_LENGTH];
+    char hcclRetryEnable[HCCL_COMM_RETRY_ENABLE_MAX_LENGTH];
+    char hcclRetryParams[HCCL_COMM_RETRY_PARAMS_MAX_LENGTH];
+    char hcclBufferName[BUFFER_NAME_MAX_LENGTH];
+    uint32_t hcclQos;
+    /*
+     GiB.
+     */
+    uint64_t hcclSymWinMaxMemSizePerRank;
+    uint32_t hcclChannelSqDepth;
+} HcclCommConfig;
 
 #endif  /* HCOMM_SIM_HCCL_TYPES_H */

@@ -59,4 +59,9 @@ typedef enum HcommReduceOp {
  */
 typedef uint64_t ThreadHandle;
 
+/*
+ A channel between two ranks. No function makes one yet: kernels declare the type in structures of their own.
+ */
+typedef uint64_t ChannelHandle;
+
 #endif  /* HCOMM_SIM_HCOMM_RES_DEFS_H */

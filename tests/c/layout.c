@@ -69,3 +69,88 @@ SAME(HCOMM_DATA_TYPE_BFP16, 11);
 SAME(HCOMM_DATA_TYPE_FP8E8M0, 17);
 SAME(HCOMM_REDUCE_MIN, 3);
 SAME(HCCL, 3);
+SAME(ACL_HBM_MEM, 1);
+SAME(ACL_HBM_MEM_P2P_NORMAL, 9);
+SAME(ACL_RT_THREAD_LEVEL, 0);
+
+/* Every number of the types that programs of collectives pass on. */
+SAME(HCCL_DATA_TYPE_INT8, 0);
+SAME(HCCL_DATA_TYPE_INT16, 1);
+SAME(HCCL_DATA_TYPE_INT32, 2);
+SAME(HCCL_DATA_TYPE_FP16, 3);
+SAME(HCCL_DATA_TYPE_FP32, 4);
+SAME(HCCL_DATA_TYPE_INT64, 5);
+SAME(HCCL_DATA_TYPE_UINT64, 6);
+SAME(HCCL_DATA_TYPE_UINT8, 7);
+SAME(HCCL_DATA_TYPE_UINT16, 8);
+SAME(HCCL_DATA_TYPE_UINT32, 9);
+SAME(HCCL_DATA_TYPE_FP64, 10);
+SAME(HCCL_DATA_TYPE_BFP16, 11);
+SAME(HCCL_DATA_TYPE_INT128, 12);
+SAME(HCCL_DATA_TYPE_HIF8, 14);
+SAME(HCCL_DATA_TYPE_FP8E4M3, 15);
+SAME(HCCL_DATA_TYPE_FP8E5M2, 16);
+SAME(HCCL_DATA_TYPE_FP8E8M0, 17);
+SAME(HCCL_DATA_TYPE_RESERVED, 255);
+SAME(HCCL_REDUCE_SUM, 0);
+SAME(HCCL_REDUCE_PROD, 1);
+SAME(HCCL_REDUCE_MAX, 2);
+SAME(HCCL_REDUCE_MIN, 3);
+SAME(HCCL_REDUCE_RESERVED, 255);
+SAME(HCCL_CMD_INVALID, 0);
+SAME(HCCL_CMD_BROADCAST, 1);
+SAME(HCCL_CMD_ALLREDUCE, 2);
+SAME(HCCL_CMD_REDUCE, 3);
+SAME(HCCL_CMD_SEND, 4);
+SAME(HCCL_CMD_RECEIVE, 5);
+SAME(HCCL_CMD_ALLGATHER, 6);
+SAME(HCCL_CMD_REDUCE_SCATTER, 7);
+SAME(HCCL_CMD_ALLTOALLV, 8);
+SAME(HCCL_CMD_ALLTOALLVC, 9);
+SAME(HCCL_CMD_ALLTOALL, 10);
+SAME(HCCL_CMD_GATHER, 11);
+SAME(HCCL_CMD_SCATTER, 12);
+SAME(HCCL_CMD_BATCH_SEND_RECV, 13);
+SAME(HCCL_CMD_BATCH_PUT, 14);
+SAME(HCCL_CMD_BATCH_GET, 15);
+SAME(HCCL_CMD_ALLGATHER_V, 16);
+SAME(HCCL_CMD_REDUCE_SCATTER_V, 17);
+SAME(HCCL_CMD_BATCH_WRITE, 18);
+SAME(HCCL_CMD_HALF_ALLTOALLV, 20);
+SAME(HCCL_CMD_ALL, 21);
+SAME(HCCL_CMD_FINALIZE, 100);
+SAME(HCCL_CMD_INTER_GROUP_SYNC, 101);
+SAME(HCCL_CMD_INIT, 102);
+SAME(HCCL_CMD_BARRIER, 103);
+SAME(HCCL_CMD_MAX, 104);
+
+SAME(sizeof(HcclDataType), 4);
+SAME(sizeof(HcclReduceOp), 4);
+SAME(sizeof(HcclCMDType), 4);
+SAME(sizeof(ChannelHandle), 8);
+SAME(sizeof(HcclCommConfig), 2248);
+SAME(offsetof(HcclCommConfig, hcclBufferSize), 24);
+SAME(offsetof(HcclCommConfig, hcclDeterministic), 28);
+SAME(offsetof(HcclCommConfig, hcclCommName), 32);
+SAME(offsetof(HcclCommConfig, hcclUdi), 160);
+SAME(offsetof(HcclCommConfig, hcclOpExpansionMode), 288);
+SAME(offsetof(HcclCommConfig, hcclRdmaTrafficClass), 292);
+SAME(offsetof(HcclCommConfig, hcclRdmaServiceLevel), 296);
+SAME(offsetof(HcclCommConfig, hcclWorldRankID), 300);
+SAME(offsetof(HcclCommConfig, hcclJobID), 304);
+SAME(offsetof(HcclCommConfig, aclGraphZeroCopyEnable), 312);
+SAME(offsetof(HcclCommConfig, hcclExecTimeOut), 316);
+SAME(offsetof(HcclCommConfig, hcclAlgo), 320);
+SAME(offsetof(HcclCommConfig, hcclRetryEnable), 1920);
+SAME(offsetof(HcclCommConfig, hcclRetryParams), 1970);
+SAME(offsetof(HcclCommConfig, hcclBufferName), 2098);
+SAME(offsetof(HcclCommConfig, hcclQos), 2228);
+SAME(offsetof(HcclCommConfig, hcclSymWinMaxMemSizePerRank), 2232);
+SAME(offsetof(HcclCommConfig, hcclChannelSqDepth), 2240);
+
+/* Programs print a u64 by %llu. */
+#ifdef __cplusplus
+static_assert(static_cast<unsigned long long *>(static_cast<u64 *>(nullptr)) == nullptr, "u64");
+#else
+SAME(_Generic((u64)0, unsigned long long: 1, default: 0), 1);
+#endif

@@ -58,6 +58,28 @@ pub enum aclrtMemcpyKind {
     ACL_MEMCPY_INTER_DEVICE_TO_DEVICE = 7,
 }
 
+/// Kind of device memory that aclrtGetMemInfo is asked for. The simulated device has HBM of one kind, and no DDR.
+#[repr(C)]
+pub enum aclrtMemAttr {
+    ACL_DDR_MEM = 0,
+    ACL_HBM_MEM = 1,
+    ACL_DDR_MEM_HUGE = 2,
+    ACL_DDR_MEM_NORMAL = 3,
+    ACL_HBM_MEM_HUGE = 4,
+    ACL_HBM_MEM_NORMAL = 5,
+    ACL_DDR_MEM_P2P_HUGE = 6,
+    ACL_DDR_MEM_P2P_NORMAL = 7,
+    ACL_HBM_MEM_P2P_HUGE = 8,
+    ACL_HBM_MEM_P2P_NORMAL = 9,
+}
+
+/// Whose last error is asked for.
+#[repr(C)]
+pub enum aclrtLastErrLevel {
+    /// The calling thread's.
+    ACL_RT_THREAD_LEVEL = 0,
+}
+
 /// What an attribute of an allocation is.
 #[derive(Clone, Copy)]
 #[repr(C)]

@@ -10,8 +10,10 @@ use super::acl_base::{
 };
 use super::call::{Out, acl, bytes_arg, not_null, text_arg};
 use super::process::current_device;
-use super::{binary, comm, device, launch, memory, notify, recent, stream, support};
+use super::{binary, comm, device, fill, init, last_error, launch, memory, notify, recent, stream, support};
 
+type aclrtLastErrLevel = c_int;
+type aclrtMemAttr = c_int;
 type aclrtMemMallocPolicy = c_int;
 type aclrtMemcpyKind = c_int;
 
@@ -22,6 +24,47 @@ fn pointer(handle: u64) -> *mut c_void {
 
 // SAFETY of all functions below: whoever calls a function of C owes what its description says about pointers. Each passes
 // that on to `Out`, `text_arg` and `bytes_arg`, which refuse null.
+
+/// Begins the use of the runtime, once in a process. `configPath` names a JSON file whose settings are for hardware and are not
+/// used; it may be null. A program that does not call it works as well.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclInit(config_path: *const c_char) -> aclError {
+    acl("aclInit", || {
+        // SAFETY: see above.
+        let path = if config_path.is_null() { None } else { Some(unsafe { text_arg(config_path, "configPath") }?) };
+        init::init(path.map(|path| Path::new(OsStr::from_bytes(path))))
+    })
+}
+
+/// Ends the use of the runtime: closes every device that a thread has set and not reset, with everything on it.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclFinalize() -> aclError {
+    acl("aclFinalize", init::finalize)
+}
+
+/// The last error that a function acl* has answered to the calling thread, and forgets it; 0 if there was none. `flag` is
+/// ACL_RT_THREAD_LEVEL.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtGetLastError(flag: aclrtLastErrLevel) -> aclError {
+    last_error::take(flag)
+}
+
+/// As aclrtGetLastError, without forgetting it.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtPeekAtLastError(flag: aclrtLastErrLevel) -> aclError {
+    last_error::peek(flag)
+}
+
+/// Number that the driver knows device `logicDevId` by: the same one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtGetPhyDevIdByLogicDevId(logic_dev_id: i32, phy_dev_id: *mut i32) -> aclError {
+    acl("aclrtGetPhyDevIdByLogicDevId", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(phy_dev_id, "phyDevId") }?;
+        out.set(device::check_index(logic_dev_id)?);
+        Ok(())
+    })
+}
 
 /// Makes device `deviceId` (from 0) the calling thread's, and opens it if no thread has. All threads of the process that
 /// set the same number share the device.
@@ -69,6 +112,17 @@ pub unsafe extern "C" fn aclrtCreateStream(stream: *mut aclrtStream) -> aclError
         // SAFETY: see above.
         let out = unsafe { Out::new(stream, "stream") }?;
         out.set(pointer(stream::create()?));
+        Ok(())
+    })
+}
+
+/// Number of a stream, as messages name it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtStreamGetId(stream: aclrtStream, stream_id: *mut i32) -> aclError {
+    acl("aclrtStreamGetId", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(stream_id, "streamId") }?;
+        out.set(stream::get(stream.addr() as u64)?.stream.id() as i32);
         Ok(())
     })
 }
@@ -174,6 +228,27 @@ pub unsafe extern "C" fn aclrtMallocWithCfg(
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtFree(dev_ptr: *mut c_void) -> aclError {
     acl("aclrtFree", || memory::free(dev_ptr))
+}
+
+/// Sets `count` bytes of device or host memory to the low byte of `value`, and waits for no stream. Device memory is checked: the
+/// range must lie inside one allocation. `maxCount` is what the memory has.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtMemset(dev_ptr: *mut c_void, max_count: usize, value: i32, count: usize) -> aclError {
+    // SAFETY: see above.
+    acl("aclrtMemset", || unsafe { fill::fill(dev_ptr, max_count, value, count) })
+}
+
+/// Bytes of memory of kind `attr` that the calling thread's device has, and how many of them are free.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtGetMemInfo(attr: aclrtMemAttr, free: *mut usize, total: *mut usize) -> aclError {
+    acl("aclrtGetMemInfo", || {
+        // SAFETY: see above.
+        let (out_free, out_total) = unsafe { (Out::new(free, "free")?, Out::new(total, "total")?) };
+        let (free, total) = fill::info(attr)?;
+        out_free.set(free);
+        out_total.set(total);
+        Ok(())
+    })
 }
 
 /// Allocates `size` bytes of host memory.

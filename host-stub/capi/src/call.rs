@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use hcomm_aicpu::spec::code;
 
 use super::binary::BinaryError;
-use super::{owner, recent};
+use super::{last_error, owner, recent};
 use hcomm_sim::alloc::AllocError;
 use host_stub::Error;
 use host_stub::backend::native::in_kernel;
@@ -17,6 +17,10 @@ use host_stub::loader::LoadError;
 pub const ACL_SUCCESS: i32 = 0;
 /// An argument is wrong.
 pub const ACL_ERROR_INVALID_PARAM: i32 = 100_000;
+/// `aclFinalize` without `aclInit`.
+pub const ACL_ERROR_UNINITIALIZE: i32 = 100_001;
+/// `aclInit` twice.
+pub const ACL_ERROR_REPEAT_INITIALIZE: i32 = 100_002;
 /// The file is not there or can't be read.
 pub const ACL_ERROR_INVALID_FILE: i32 = 100_003;
 /// The file is no JSON.
@@ -113,6 +117,14 @@ pub enum CallError {
     /// Product, engine or this library does not offer it.
     #[error("{0}")]
     NotSupported(String),
+    /// A rule of the runtime that has an `aclError` of its own.
+    #[error("{text}")]
+    Runtime {
+        /// The number.
+        code: i32,
+        /// What is wrong.
+        text: String,
+    },
     /// A function of the host, called by a kernel.
     #[error("it is a function of the host, and this is a kernel")]
     InKernel,
@@ -137,6 +149,7 @@ impl CallError {
             Self::NoHandle { .. } | Self::Destroyed { .. } => ACL_ERROR_INVALID_RESOURCE_HANDLE,
             Self::Unavailable(_) => ACL_ERROR_RT_MEMORY_ALLOCATION,
             Self::NotSupported(_) | Self::InKernel => ACL_ERROR_API_NOT_SUPPORT,
+            Self::Runtime { code, .. } => *code,
             Self::Host(error) => acl_code_of(error),
             Self::Binary(error) => error.acl_code(),
             Self::Panic(_) => ACL_ERROR_INTERNAL_ERROR,
@@ -151,7 +164,7 @@ impl CallError {
             Self::NoHandle { .. } | Self::Destroyed { .. } => code::HCCL_E_NOT_FOUND,
             Self::Unavailable(_) => code::HCCL_E_UNAVAIL,
             Self::NotSupported(_) | Self::InKernel => code::HCCL_E_NOT_SUPPORT,
-            Self::NoDevice | Self::Forked { .. } => code::HCCL_E_RUNTIME,
+            Self::NoDevice | Self::Forked { .. } | Self::Runtime { .. } => code::HCCL_E_RUNTIME,
             Self::Host(error) => hccl_code_of(error),
             Self::Binary(_) => code::HCCL_E_OPEN_FILE_FAILURE,
             Self::Panic(_) => code::HCCL_E_INTERNAL,
@@ -193,7 +206,9 @@ fn hccl_code_of(error: &Error) -> i32 {
 
 /// A function that answers an `aclError`.
 pub fn acl(function: &'static str, call: impl FnOnce() -> Result<(), CallError>) -> i32 {
-    answer(function, call, CallError::acl_code)
+    let code = answer(function, call, CallError::acl_code);
+    last_error::note(code);
+    code
 }
 
 /// A function that answers an `HcclResult`.

@@ -1,11 +1,11 @@
 //! Devices by number: opened by the first thread that sets one, closed when the last has reset it.
 #![forbid(unsafe_code)]
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::call::CallError;
 use super::owner::{self, InUse};
-use super::process::{OpenDevice, User, current_index, process, set_current_index, thread_number};
+use super::process::{OpenDevice, Process, User, current_index, process, set_current_index, thread_number};
 use super::{stderr_log, support, thread_end};
 use hcomm_mapping::SLOTS;
 use host_stub::{Cpu, Device, DeviceOptions};
@@ -32,6 +32,19 @@ pub fn count() -> Result<u32, CallError> {
     }
 }
 
+/// The number of a device that there is.
+///
+/// # Errors
+/// There is none; `HCOMM_SIM_DEVICES` is wrong.
+pub fn check_index(index: i32) -> Result<i32, CallError> {
+    let count = count()?;
+    if u32::try_from(index).is_ok_and(|index| index < count) {
+        Ok(index)
+    } else {
+        Err(CallError::NoSuchDevice { index, count })
+    }
+}
+
 /// How devices of the C API are opened.
 ///
 /// The default CPU is native: kernels of C programs are shared libraries, and those need no other tool to run.
@@ -52,10 +65,7 @@ fn options() -> Result<DeviceOptions, CallError> {
 pub fn open(index: i32) -> Result<Device, CallError> {
     let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
     stderr_log::start();
-    let count = count()?;
-    if !u32::try_from(index).is_ok_and(|index| index < count) {
-        return Err(CallError::NoSuchDevice { index, count });
-    }
+    check_index(index)?;
     if let Some(open) = process().devices.get(&index) {
         return Ok(open.device.clone());
     }
@@ -100,10 +110,7 @@ pub fn thread_ended(thread: u64) {
 /// No such device, or this thread has not set it.
 pub fn reset(index: i32) -> Result<(), CallError> {
     let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
-    let count = count()?;
-    if !u32::try_from(index).is_ok_and(|index| index < count) {
-        return Err(CallError::NoSuchDevice { index, count });
-    }
+    check_index(index)?;
     let mut process = process();
     let thread = thread_number();
     let users = process.devices.get_mut(&index).map(|open| &mut open.users).ok_or(CallError::NoDevice)?;
@@ -116,6 +123,22 @@ pub fn reset(index: i32) -> Result<(), CallError> {
     if is_used {
         return Ok(());
     }
+    close(process, index);
+    Ok(())
+}
+
+/// Closes all devices, whoever has set them.
+pub fn close_all() {
+    let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    let open: Vec<_> = process().devices.keys().copied().collect();
+    for index in open {
+        close(process(), index);
+    }
+    set_current_index(None);
+}
+
+/// Closes a device, with everything that is on it.
+fn close(mut process: MutexGuard<'_, Process>, index: i32) {
     let device = process.devices.remove(&index);
     process.threads.retain(|_, thread| thread.index != index);
     let comms = process.comms.extract(|comm| comm.index == index);
@@ -127,5 +150,4 @@ pub fn reset(index: i32) -> Result<(), CallError> {
     drop(process);
     // Outside the lock, since queues are taken back from a scheduler that may be at work.
     drop((comms, streams, notifies, binaries, device));
-    Ok(())
 }

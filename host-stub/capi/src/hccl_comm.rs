@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use super::call::{Out, hccl, not_null};
 use super::comm;
+use super::error_text;
 use super::hccl_types::{COMM_NAME_MAX_LENGTH, HCCL_ROOT_INFO_BYTES, HcclComm, HcclRootInfo};
 
 type HcclResult = c_int;
@@ -57,6 +58,12 @@ pub unsafe extern "C" fn HcclCommInitRootInfo(
         out.set(std::ptr::without_provenance_mut(handle as usize));
         Ok(())
     })
+}
+
+/// Name and meaning of a result, in English. Never null; valid until the process ends.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcclGetErrorString(code: HcclResult) -> *const c_char {
+    error_text::of(code).as_ptr()
 }
 
 /// Destroys a communicator, with its threads, its buffer and its contexts. Synchronise the streams that use them first.

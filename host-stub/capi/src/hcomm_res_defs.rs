@@ -9,6 +9,8 @@ use hcomm_aicpu::spec::thread::Engine;
 
 /// A communication thread.
 pub type ThreadHandle = u64;
+/// A channel between two ranks. No function makes one yet: kernels declare the type in structures of their own.
+pub type ChannelHandle = u64;
 
 /// Who queues the tasks of a thread, and who carries them out.
 #[repr(C)]

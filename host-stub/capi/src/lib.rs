@@ -5,6 +5,7 @@
 //! | [`acl_base`], [`acl_rt`] | types, then functions `aclrt*`; source of `include/acl/` |
 //! | [`hccl_types`], [`hccl_comm`], [`hccl_res`], [`hccl_res_expt`] | source of `include/hccl/` |
 //! | [`hcomm_res_defs`], [`hcomm_primitives`] | source of `include/hcomm/`; functions `Hcomm*`, on the host and in native kernels |
+//! | [`init`], [`fill`], [`last_error`], [`error_text`] | what the functions of those names do |
 //! | [`call`], [`recent`] | what every function does: errors to codes, panics to codes, the recent message |
 //! | [`process`], [`handles`] | the one state that a process has: devices by number, live handles |
 //! | [`owner`], [`thread_end`] | what becomes of it after a fork, and when a thread ends |
@@ -22,6 +23,8 @@ mod binary;
 mod call;
 mod comm;
 mod device;
+mod error_text;
+mod fill;
 mod handles;
 mod hccl_comm;
 mod hccl_res;
@@ -29,6 +32,8 @@ mod hccl_res_expt;
 mod hccl_types;
 mod hcomm_primitives;
 mod hcomm_res_defs;
+mod init;
+mod last_error;
 mod launch;
 mod library;
 mod memory;

@@ -252,6 +252,11 @@ impl Allocator {
         }
     }
 
+    /// Bytes that are not allocated. No single allocation may get all of them: gaps count as far as they reach.
+    pub fn free_bytes(&self) -> u64 {
+        self.free.values().sum()
+    }
+
     /// Live allocations.
     pub fn live(&self) -> usize {
         self.live.len()
