@@ -34,20 +34,15 @@ use hcomm_sim::event::feed::{Clock, HostCall};
 use hcomm_sim::event::{Feed, HostThread, Range, Seed, Trace, What};
 use hcomm_sim::fault::{Fault, FaultCounter, FaultPlan, KernelFault};
 use hcomm_sim::hosts::{self, spawn_own};
+use hcomm_sim::inbox::Recovery;
 use hcomm_sim::inbox::{Command, Inbox};
 use hcomm_sim::memory::Memory;
 use hcomm_sim::queue::{MAX_QUEUES, QueueTable};
-use hcomm_sim::recovery::Recovery;
-use hcomm_sim::scheduler::{Conduct, Progress, Scheduler};
+use hcomm_sim::scheduler::{Scheduler, SchedulerConfig, run, run_by_turns};
 use hcomm_sim::shared::{DeviceCounters, FirstError, Shared};
 
 /// Freed allocations from this size on give their memory back to the system.
 const PUNCH_LEN: u64 = 64 << 10;
-/// How long the scheduler looks for work before it sleeps.
-const SPIN: Duration = Duration::from_micros(50);
-/// How long it sleeps while something has to be polled, besides what the system adds (50 us unless told otherwise). An emulated
-/// core sleeps after 100 us without a launch: the host should hear before of the end of the last one.
-const NAP: Duration = Duration::from_micros(5);
 
 /// How long queues, or the device, may take to start anew: longer than the largest task, and than a boot.
 pub(crate) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -116,7 +111,7 @@ impl Default for DeviceOptions {
             launch_timeout: Duration::from_secs(1900),
             strict: true,
             icount: false,
-            task_timeout: Conduct::default().task_timeout,
+            task_timeout: SchedulerConfig::default().task_timeout,
             overlap_is_warning: false,
             faults: FaultPlan::default(),
             deterministic: None,
@@ -296,7 +291,7 @@ impl Device {
             Some(image) => Box::new(QemuCpu::start(&memory, image, tables, soc, options.icount)?),
             None => Box::new(NativeCpu::new(&shared, tables, soc)),
         };
-        let conduct = Conduct {
+        let config = SchedulerConfig {
             faults: options.faults.clone(),
             task_timeout: options.task_timeout,
             overlap_is_warning: options.overlap_is_warning,
@@ -310,7 +305,7 @@ impl Device {
         let thread = match (baton, options.deterministic) {
             (Some(baton), Some(seed)) => {
                 let scheduler = Scheduler::new(Arc::clone(&shared), cpu, None)
-                    .with_conduct(conduct)
+                    .with_config(config)
                     .by_turns(Box::new(Seed::new(seed)));
                 spawn_own(name, move || run_by_turns(scheduler, &baton))
             }
@@ -318,7 +313,7 @@ impl Device {
                 let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;
                 let hosts = Box::new(hosts::Process::new(Arc::clone(&shared.inbox)));
                 let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines));
-                let scheduler = scheduler.with_conduct(conduct).with_hosts(hosts);
+                let scheduler = scheduler.with_config(config).with_hosts(hosts);
                 let inbox = Arc::clone(&shared.inbox);
                 spawn_own(name, move || run(scheduler, &inbox))
             }
@@ -504,69 +499,4 @@ fn deadlock_limit_of_environment() -> Result<Option<Duration>, Error> {
     let text = value.to_string_lossy();
     let bad = |must| Error::BadDeadlockLimit { value: text.clone().into_owned(), must };
     deadlock::parse_limit(&text).map(Some).map_err(bad)
-}
-
-/// The scheduler's thread in deterministic mode: one step a turn.
-fn run_by_turns(mut scheduler: Scheduler<SharedMemory>, baton: &Baton) {
-    let _close = CloseAtEnd(baton);
-    // A baton that is closed gives no turns, and none are needed for what is left: to stop.
-    let mut turn = baton.begin_scheduler();
-    loop {
-        let progress = scheduler.step(baton.now());
-        if progress == Progress::Stopped {
-            return;
-        }
-        if turn.is_err() {
-            // The host is about to say `Stop`.
-            std::thread::yield_now();
-            continue;
-        }
-        turn = match progress {
-            Progress::Waiting(limit) => baton.scheduler_waits(Some(limit)),
-            Progress::Idle => baton.scheduler_waits(None),
-            _ => baton.scheduler_worked(),
-        };
-    }
-}
-
-/// Whoever waits for a turn must hear of it when the scheduler ends, in whatever way.
-struct CloseAtEnd<'b>(&'b Baton);
-
-impl Drop for CloseAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
-/// The scheduler's thread: steps until it is told to stop, and sleeps when there is nothing to do.
-fn run(mut scheduler: Scheduler<SharedMemory>, inbox: &Inbox) {
-    inbox.attach();
-    let started = Instant::now();
-    let mut quiet_since = None;
-    loop {
-        let now = started.elapsed();
-        let progress = scheduler.step(now);
-        match progress {
-            Progress::Stopped => return,
-            Progress::Worked => {
-                quiet_since = None;
-                continue;
-            }
-            _ => {}
-        }
-        if scheduler.take_woken() {
-            // On a machine with few processors it may be queued behind this thread, and would sit out the time below.
-            std::thread::yield_now();
-            continue;
-        }
-        if now.saturating_sub(*quiet_since.get_or_insert(now)) < SPIN {
-            std::hint::spin_loop();
-            continue;
-        }
-        match progress {
-            Progress::Polling => inbox.park(Some(NAP)),
-            Progress::Waiting(limit) => inbox.park(Some(limit)),
-            _ => inbox.park(None),
-        }
-    }
 }

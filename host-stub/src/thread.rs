@@ -25,9 +25,9 @@ use hcomm_sim::alloc::Kind;
 use hcomm_sim::error::QueueName;
 use hcomm_sim::event::{AcquiredThread, Caller, HostThread, What};
 use hcomm_sim::inbox::Command;
+use hcomm_sim::inbox::Recovery;
 use hcomm_sim::notify::{MAX_NOTIFY_IDS, Owner};
 use hcomm_sim::queue::{QueueConfig, Registers, regs_phys};
-use hcomm_sim::recovery::Recovery;
 
 /// Most notifies of a thread.
 pub const MAX_NOTIFIES: u32 = 65_535;

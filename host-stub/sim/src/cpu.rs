@@ -1,20 +1,7 @@
 //! The AI CPU as the scheduler sees it: how a launch gets there and back.
 
-use std::ffi::c_void;
-
+pub use super::kernel::{KernelEntry, KernelFn};
 use super::stream::KernelLaunch;
-
-/// A kernel of this process: takes the address of its parameters and returns its code.
-pub type KernelFn = extern "C-unwind" fn(args: *const c_void) -> u32;
-
-/// Where a kernel is.
-#[derive(Clone, Copy, Debug)]
-pub enum KernelEntry {
-    /// A function of this process.
-    Native(KernelFn),
-    /// An address of the image.
-    Image(u64),
-}
 
 /// How a kernel returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,38 +7,19 @@ use hcomm_aicpu::spec::soc::Soc;
 
 #[cfg(test)]
 mod every_bit;
+mod header;
 pub(super) mod layout;
 mod notify;
+pub(super) mod task;
 pub mod ub;
 mod ub_doorbell;
 
-pub use ub_doorbell::Jetty;
+pub use self::task::{Action, DecodeError, Effect, Field, Jetty, SQE_LEN, Task, Until, type_name};
 
-use self::layout::Rule::{self, Any, Only, Reserved};
-use self::layout::{Layout, Spec, extract, find, spec, word64};
+use self::header::{HEADER, TYPE_NOTIFY_RECORD, TYPE_NOTIFY_WAIT, TYPE_SDMA, TYPE_UBDMA, TYPE_WRITE_VALUE};
+use self::layout::Rule::{Any, Only, Reserved};
+use self::layout::{Layout, Spec, extract, find, spec, word64, write_value};
 use super::decode910;
-
-/// Bytes of a descriptor.
-pub const SQE_LEN: usize = 64;
-
-/// Bytes 0..8, the same for every type.
-const HEADER: &[Spec] = &[
-    spec("type", 0, 0, 6, Any),
-    spec("lock", 0, 6, 1, Only(0)),
-    spec("unlock", 0, 7, 1, Only(0)),
-    spec("ie", 1, 0, 1, Only(0)),
-    spec("pre_p", 1, 1, 1, Only(0)),
-    spec("post_p", 1, 2, 1, Only(0)),
-    spec("wr_cqe", 1, 3, 1, Only(0)),
-    spec("ptr_mode", 1, 4, 1, Only(0)),
-    spec("rtt_mode", 1, 5, 1, Only(0)),
-    spec("head_update", 1, 6, 1, Only(0)),
-    spec("reserved", 1, 7, 1, Reserved),
-    spec("num_blocks", 2, 0, 16, Only(0)),
-    // One 32-bit task id lies across the fields that the hardware names stream id and task id.
-    spec("rt_stream_id", 4, 0, 16, Any),
-    spec("task_id", 6, 0, 16, Any),
-];
 
 /// Bytes 8..64 of type 11.
 const SDMA: &[Spec] = &[
@@ -76,224 +57,10 @@ const SDMA: &[Spec] = &[
     spec("dst_offset_high", 62, 0, 16, Only(0)),
 ];
 
-/// Bytes 8..64 of type 8 on every SoC, with what the form has in four of their fields.
-pub(super) const fn write_value(kernel_credit: Rule, va: u64, sub_type: u64, value: Rule) -> [Spec; 19] {
-    [
-        spec("res1", 8, 0, 32, Reserved),
-        spec("res2", 12, 0, 16, Reserved),
-        spec("kernel_credit", 14, 0, 8, kernel_credit),
-        spec("res3", 15, 0, 8, Reserved),
-        spec("addr_low", 16, 0, 32, Any),
-        spec("addr_high", 20, 0, 17, Any),
-        spec("res4", 22, 1, 3, Reserved),
-        spec("awsize", 22, 4, 3, Only(2)),
-        spec("snoop", 22, 7, 1, Only(0)),
-        spec("awcache", 23, 0, 4, Only(0)),
-        spec("awprot", 23, 4, 3, Only(0)),
-        spec("va", 23, 7, 1, Only(va)),
-        spec("res5", 24, 0, 32, Reserved),
-        spec("sub_type", 28, 0, 32, Only(sub_type)),
-        spec("value0", 32, 0, 32, value),
-        spec("value1", 36, 0, 32, Only(0)),
-        spec("value2_3", 40, 0, 64, Only(0)),
-        spec("value4_5", 48, 0, 64, Only(0)),
-        spec("value6_7", 56, 0, 64, Only(0)),
-    ]
-}
-
 const WRITE_VALUE: &[Spec] = &write_value(Any, 1, 0, Any);
 
 static SDMA_LAYOUT: Layout = Layout::new(HEADER, SDMA);
 static WRITE_LAYOUT: Layout = Layout::new(HEADER, WRITE_VALUE);
-
-const TYPE_NOTIFY_RECORD: u8 = 6;
-const TYPE_NOTIFY_WAIT: u8 = 7;
-const TYPE_WRITE_VALUE: u8 = 8;
-const TYPE_UBDMA: u8 = 9;
-const TYPE_SDMA: u8 = 11;
-
-/// Names of the types, by number. SDMA, notifies, write value and doorbells of UB channels are decoded.
-const TYPES: [&str; 22] = [
-    "aic",
-    "aiv",
-    "fusion",
-    "place_holder",
-    "aicpu_h",
-    "aicpu_d",
-    "notify_record",
-    "notify_wait",
-    "write_value",
-    "ubdma",
-    "asyncdma",
-    "sdma",
-    "vpc",
-    "jpege",
-    "jpegd",
-    "cmo",
-    "",
-    "",
-    "",
-    "",
-    "cond",
-    "end",
-];
-
-/// One field of a descriptor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// Its name.
-    pub name: &'static str,
-    /// Byte that its first bit is in.
-    pub byte: usize,
-    /// What it holds.
-    pub value: u64,
-}
-
-/// What a record does to its notify.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Sets the one bit.
-    Set,
-    /// Count form, one record for several waits: sets these bits.
-    SetBits(u32),
-    /// Count form, several records for one wait: writes this value.
-    Write(u32),
-}
-
-/// What a wait waits for, and clears.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
-    /// The one bit.
-    Set,
-    /// Count form, one record for several waits: any of these bits.
-    AnyOf(u32),
-    /// Count form, several records for one wait: this value.
-    Equal(u32),
-}
-
-/// What a task does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Copies, or reduces the source into the destination.
-    Sdma {
-        /// First byte read.
-        src: u64,
-        /// First byte written.
-        dst: u64,
-        /// Bytes.
-        len: u32,
-        /// 0 = copy, else it names element type and operator.
-        opcode: u8,
-    },
-    /// Records a notify.
-    Record {
-        /// The notify.
-        id: u32,
-        /// What becomes of it.
-        effect: Effect,
-    },
-    /// Waits for a notify.
-    Wait {
-        /// The notify.
-        id: u32,
-        /// What it waits for.
-        until: Until,
-        /// Limit in seconds, 0 = for ever.
-        timeout_s: u32,
-    },
-    /// Nothing: tells that task ids have started anew.
-    PlaceHolder,
-    /// Writes 32 bits.
-    WriteValue {
-        /// First byte written.
-        addr: u64,
-        /// The value.
-        value: u32,
-    },
-    /// Records a notify of another chip.
-    RemoteRecord {
-        /// Physical address of its register.
-        addr: u64,
-    },
-    /// Starts the entries of a UB channel.
-    UbDoorbell {
-        /// Its sending end.
-        jetty: Jetty,
-        /// One past the last block to start.
-        producer_index: u16,
-    },
-}
-
-impl Action {
-    /// Name in messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sdma { opcode: 0, .. } => "sdma copy",
-            Self::Sdma { .. } => "sdma reduce",
-            Self::Record { .. } => "notify record",
-            Self::Wait { .. } => "notify wait",
-            Self::PlaceHolder => "place holder",
-            Self::WriteValue { .. } | Self::RemoteRecord { .. } => "write value",
-            Self::UbDoorbell { .. } => "ub doorbell",
-        }
-    }
-}
-
-/// A decoded task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Task {
-    /// Its 32-bit id.
-    pub task_id: u32,
-    /// What it does.
-    pub action: Action,
-}
-
-/// Why a descriptor is not carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
-    /// No simulated type.
-    #[error("descriptor type {value} ({}) in byte 0 is not supported", type_name(*value))]
-    UnknownType {
-        /// Its number.
-        value: u8,
-    },
-    /// A reserved field is not zero.
-    #[error("reserved field {name} in byte {byte} is {value:#x}, not 0")]
-    Reserved {
-        /// Field.
-        name: &'static str,
-        /// Byte that it starts in.
-        byte: usize,
-        /// What it holds.
-        value: u64,
-    },
-    /// No element type and operator that the SDMA engine computes.
-    #[error("opcode {value:#x} in byte 16 is no reduce that the engine computes")]
-    Opcode {
-        /// The opcode.
-        value: u8,
-    },
-    /// A feature that is not simulated.
-    #[error("field {name} in byte {byte} is {value:#x}: only {supported} is supported")]
-    Unsupported {
-        /// Field.
-        name: &'static str,
-        /// Byte that it starts in.
-        byte: usize,
-        /// What it holds.
-        value: u64,
-        /// What it may hold.
-        supported: u64,
-    },
-}
-
-/// Name of a descriptor type, `"unknown"` where there is none.
-pub fn type_name(number: u8) -> &'static str {
-    match TYPES.get(number as usize) {
-        Some(name) if !name.is_empty() => name,
-        _ => "unknown",
-    }
-}
 
 /// Every field of a descriptor of `soc`, in the order of its bytes, whatever it holds.
 ///

@@ -3,8 +3,8 @@
 //! Source: docs/spec.md, "Ascend910 descriptors". As for Ascend950, the builders in `hcomm_aicpu::spec` are not used here.
 
 use super::decode::layout::Rule::{self, Any, Only, Reserved};
-use super::decode::layout::{Layout, Spec, extract, find, spec, word64};
-use super::decode::{Action, DecodeError, Effect, Field, SQE_LEN, Task, Until, write_value};
+use super::decode::layout::{Layout, Spec, extract, find, spec, word64, write_value};
+use super::decode::task::{Action, DecodeError, Effect, Field, SQE_LEN, Task, Until};
 
 /// Bytes 0..8, with what the type has in three of their fields.
 const fn header(pre_p: u64, block_dim: u64, task_id: Rule) -> [Spec; 11] {

@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::alloc::AccessError;
 use super::deadlock::Deadlock;
 use super::decode::{DecodeError, Jetty};
-use super::notify::{Leftover, NoSuchNotify, NotifyName};
-use super::stream::HostTransfer;
+use super::host_transfer::HostTransfer;
+pub use super::ids::QueueName;
+use super::ids::{Leftover, NoSuchNotify, NotifyName};
 
 /// Runtime's number: the task scheduler reported an error. Every other error of a queue or of a task has this one.
 pub const RT_TS_ERROR: i32 = 507_001;
@@ -16,24 +17,6 @@ pub const RT_NOTIFY_TIMEOUT: i32 = 507_048;
 pub const RT_AICPU_TIMEOUT: i32 = 507_017;
 /// Runtime's number: a kernel on the AI CPU returned non-zero, or faulted.
 pub const RT_AICPU_EXCEPTION: i32 = 507_018;
-
-/// A queue, in messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueName {
-    /// Stream whose tasks the queue holds; `None`: the queue belongs to no thread.
-    pub stream_id: Option<u32>,
-    /// The queue.
-    pub sq_id: u32,
-}
-
-impl std::fmt::Display for QueueName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if let Some(stream_id) = self.stream_id {
-            write!(f, "stream {stream_id}, ")?;
-        }
-        write!(f, "sq {}", self.sq_id)
-    }
-}
 
 /// Why a doorbell was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

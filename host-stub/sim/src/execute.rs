@@ -127,7 +127,7 @@ impl<M: Memory> Scheduler<M> {
             return Ok(());
         }
         let error = TaskError::Overlap { src, dst, len };
-        if !self.conduct.overlap_is_warning {
+        if !self.config.overlap_is_warning {
             return Err(error);
         }
         self.shared.counters.overlaps.fetch_add(1, Ordering::Relaxed);

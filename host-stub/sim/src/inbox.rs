@@ -11,8 +11,16 @@ use super::error::DoorbellError;
 use super::memory::OutsideHbm;
 use super::notify::Owner;
 use super::queue::QueueConfig;
-use super::recovery::Recovery;
 use super::stream::{Op, StreamId, StreamShared};
+
+/// Something that has to wait until engines, and kernels, have let go of what it changes.
+#[derive(Debug)]
+pub enum Recovery {
+    /// Queues start anew, empty.
+    Resume(Vec<u32>, SyncSender<()>),
+    /// The whole device does.
+    Restart(SyncSender<Result<(), String>>),
+}
 
 /// What the scheduler is told.
 #[derive(Debug)]

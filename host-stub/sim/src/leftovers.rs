@@ -4,9 +4,9 @@
 //! be about to wait for it: whatever belongs to another stream stays as it is.
 
 use super::error::DeviceError;
+use super::host_stream::{Ended, Queued};
 use super::memory::Memory;
 use super::notify::RecordedBy;
-use super::operations::Ended;
 use super::queue::HwQueue;
 use super::scheduler::Scheduler;
 use super::stream::StreamId;
@@ -24,9 +24,7 @@ impl<M: Memory> Scheduler<M> {
                 // Without a launch behind it, a start is recorded and its kernel still to come.
                 RecordedBy::Stream { id: recorder, launches_ended: then } => recorder == id && then < launches_ended,
                 RecordedBy::Task { queue, task, rung_at } => ended.iter().any(|ended| {
-                    let is_in = |queued: &super::operations::Queued| {
-                        queued.is_sure && queued.life == queue && task <= queued.tasks
-                    };
+                    let is_in = |queued: &Queued| queued.is_sure && queued.life == queue && task <= queued.tasks;
                     rung_at > ended.since && ended.queued.iter().any(is_in)
                 }),
             };

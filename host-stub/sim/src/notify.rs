@@ -3,52 +3,12 @@
 use std::collections::HashMap;
 
 use super::decode::{Effect, Until};
+use super::ids::StreamId;
+pub use super::ids::{Leftover, NoSuchNotify, NotifyName, Owner};
 use super::order::{Before, QueueLife};
-use super::stream::StreamId;
 
 /// Notifies of a device: an id has 17 bits.
 pub const MAX_NOTIFY_IDS: u32 = 1 << 17;
-
-/// Whose a notify is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
-    /// A thread's.
-    Thread {
-        /// Stream of the thread.
-        stream_id: StreamId,
-        /// Index within the thread.
-        index: u32,
-    },
-    /// Made by itself, for streams of the host.
-    Host,
-}
-
-/// A notify, in messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotifyName {
-    /// Its id.
-    pub id: u32,
-    /// Whose it is; `None`: nobody's.
-    pub owner: Option<Owner>,
-}
-
-impl std::fmt::Display for NotifyName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "notify {}", self.id)?;
-        match self.owner {
-            Some(Owner::Thread { stream_id, index }) => {
-                write!(f, " (index {index} of the thread of stream {stream_id})")
-            }
-            Some(Owner::Host) => write!(f, " (of the host)"),
-            None => write!(f, " (of nobody)"),
-        }
-    }
-}
-
-/// The id belongs to nobody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("notify {0} belongs to no thread and to no host")]
-pub struct NoSuchNotify(pub u32);
 
 /// Who has recorded a notify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,17 +93,6 @@ impl Register {
         }
         (untaken != 0 || is_counted).then_some(Leftover { notify, value, untaken })
     }
-}
-
-/// A notify that is left over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leftover {
-    /// The notify.
-    pub notify: NotifyName,
-    /// Its bit or count.
-    pub value: u32,
-    /// Records that no wait has taken; 0 for the count forms.
-    pub untaken: u32,
 }
 
 /// All notifies of a device.

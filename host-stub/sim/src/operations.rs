@@ -3,7 +3,6 @@
 //! A launch has completed when its kernel has returned, as on a card: what the kernel queued is waited for by nobody but the
 //! notifies that it and the host agree on. When the host synchronises, work that no wait of the stream orders is reported.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,191 +12,12 @@ use super::decode::{Effect, Until};
 use super::error::{DeviceError, HostTransferError, TaskError};
 use super::event::{NotifyUser, Origin, Range, What};
 use super::execute::deadline;
+use super::host_stream::{Ended, HostStream, Queued, Running, StreamWait};
 use super::memory::Memory;
 use super::notify::RecordedBy;
-use super::order::{Before, QueueLife};
 use super::queue::{HwQueue, Registers};
 use super::scheduler::Scheduler;
-use super::stream::{HostTransfer, KernelLaunch, Op, StreamId, StreamShared};
-
-/// A launch that has been started.
-pub(super) struct Running {
-    launch: KernelLaunch,
-    core: usize,
-    /// Observed doorbells when it started.
-    since: u64,
-    /// Rung entries of the device when it started.
-    rung: u64,
-    deadline: Duration,
-    returned: Option<Returned>,
-    /// What it has queued, once it has returned.
-    queued: Option<Vec<Queued>>,
-    /// Tasks that were dropped while its kernel ran, each with whether the kernel may have queued them.
-    dropped: Vec<(DroppedTasks, bool)>,
-    /// What went wrong without the device failing.
-    error: Option<DeviceError>,
-}
-
-impl Running {
-    /// Notes that tasks were dropped which the launch, if it has queued them, has lost.
-    fn note_dropped(&mut self, stream_id: StreamId, dropped: &DroppedTasks) {
-        match &self.queued {
-            None => {
-                let may_be = dropped.may_be_of(stream_id, self.since);
-                self.dropped.push((dropped.clone(), may_be));
-            }
-            Some(queued) if queued.iter().any(|queued| dropped.is_of(queued)) => {
-                self.error.get_or_insert_with(|| dropped.error.clone());
-            }
-            Some(_) => {}
-        }
-    }
-
-    /// The kernel has returned: what it rang says which of the dropped tasks were its own.
-    fn judge_dropped(&mut self, returned: &Returned) {
-        for (dropped, may_be) in std::mem::take(&mut self.dropped) {
-            let is_own = match &returned.rung {
-                Some(rung) => rung.iter().any(|(sq_id, tasks)| *sq_id == dropped.sq_id && *tasks > dropped.first),
-                None => may_be,
-            };
-            if is_own {
-                self.error.get_or_insert(dropped.error);
-            }
-        }
-    }
-}
-
-/// Tasks that a queue has lost.
-#[derive(Clone)]
-pub(super) struct DroppedTasks {
-    pub(super) sq_id: u32,
-    pub(super) life: QueueLife,
-    /// Tasks of the queue before them.
-    pub(super) first: u64,
-    /// As in the queue.
-    pub(super) last_rung: u64,
-    /// As in the queue.
-    pub(super) last_unsure: u64,
-    /// As in the queue.
-    pub(super) users: Vec<StreamId>,
-    pub(super) error: DeviceError,
-}
-
-impl DroppedTasks {
-    /// Whether a kernel of stream `id` that was started at `since` and still runs may have queued some of them.
-    fn may_be_of(&self, id: StreamId, since: u64) -> bool {
-        let is_sure = self.last_unsure <= since;
-        self.last_rung > since && (is_sure || self.users.is_empty() || self.users.contains(&id))
-    }
-
-    fn is_of(&self, queued: &Queued) -> bool {
-        queued.life == self.life && queued.tasks > self.first
-    }
-}
-
-/// Tasks of one queue, up to the last one that a launch has queued.
-#[derive(Clone, Copy)]
-pub(super) struct Queued {
-    sq_id: u32,
-    pub(super) life: QueueLife,
-    pub(super) tasks: u64,
-    /// Not those of another kernel that ran at the same time.
-    pub(super) is_sure: bool,
-}
-
-/// A launch that has completed since the host has last synchronised.
-pub(super) struct Ended {
-    kernel: Arc<str>,
-    /// Observed doorbells when it started.
-    pub(super) since: u64,
-    pub(super) queued: Vec<Queued>,
-    /// It completed with the last of its tasks: there is nothing to order.
-    drained: bool,
-}
-
-/// A wait for a notify that has begun.
-#[derive(Clone, Copy)]
-pub(super) struct StreamWait {
-    pub(super) notify_id: u32,
-    deadline: Option<Duration>,
-}
-
-pub(super) struct HostStream {
-    pub(super) shared: Arc<StreamShared>,
-    pub(super) ops: VecDeque<Op>,
-    pub(super) running: Option<Running>,
-    /// The first of `ops` is a wait that has begun.
-    pub(super) wait: Option<StreamWait>,
-    /// What has happened before its next operation.
-    pub(super) before: Before,
-    ended: Vec<Ended>,
-    /// Launches that have ended since the stream was made.
-    pub(super) launches_ended: u64,
-    /// A launch has failed: what was submitted behind it does not run.
-    failed: bool,
-    /// Nobody will submit to it any more.
-    pub(super) detached: bool,
-}
-
-impl HostStream {
-    pub(super) fn new(shared: Arc<StreamShared>) -> Self {
-        Self {
-            shared,
-            ops: VecDeque::new(),
-            running: None,
-            wait: None,
-            before: Before::default(),
-            ended: Vec::new(),
-            launches_ended: 0,
-            failed: false,
-            detached: false,
-        }
-    }
-
-    /// When the running kernel or the wait that has begun is over.
-    pub(super) fn deadline(&self) -> Option<Duration> {
-        let kernel = self.running.as_ref().filter(|running| running.returned.is_none());
-        kernel.map(|running| running.deadline).or_else(|| self.wait?.deadline)
-    }
-
-    /// Ends everything with an error. Gives the parameters of its launches: a kernel that still runs may read them.
-    pub(super) fn end_all(&mut self, error: &DeviceError) -> Vec<u64> {
-        let mut args = Vec::new();
-        if let Some(running) = self.running.take() {
-            args.push(running.launch.args);
-            self.shared.complete(Some(error.clone()));
-        }
-        if !self.ended.is_empty() {
-            // The work of a launch that has completed may be what failed.
-            self.shared.fail(error.clone());
-        }
-        for op in self.ops.drain(..) {
-            if let Op::KernelLaunch(launch) = &op {
-                args.push(launch.args);
-            }
-            self.shared.end(&op, Some(error.clone()));
-        }
-        self.ended.clear();
-        (self.wait, self.failed) = (None, false);
-        args.retain(|args| *args != 0);
-        args
-    }
-
-    /// Work of a launch will never run: the launch, if it still goes on, or the stream has an error.
-    pub(super) fn note_dropped(&mut self, dropped: &DroppedTasks) {
-        if let Some(running) = &mut self.running {
-            running.note_dropped(self.shared.id(), dropped);
-        }
-        if self.ended.iter().any(|ended| ended.queued.iter().any(|queued| dropped.is_of(queued))) {
-            self.shared.fail(dropped.error.clone());
-        }
-    }
-
-    /// Number of its launch whose kernel has not returned.
-    pub(super) fn kernel(&self) -> Option<u64> {
-        self.running.as_ref().filter(|running| running.returned.is_none()).map(|running| running.launch.number)
-    }
-}
+use super::stream::{HostTransfer, KernelLaunch, Op, StreamId};
 
 impl<M: Memory> Scheduler<M> {
     pub(super) fn step_streams(&mut self, now: Duration) -> bool {
@@ -295,7 +115,7 @@ impl<M: Memory> Scheduler<M> {
         alloc.check_user(src, len).and_then(|()| alloc.check_user(dst, len))?;
         drop(alloc);
         if src != dst && src.abs_diff(dst) < len {
-            if !self.conduct.overlap_is_warning {
+            if !self.config.overlap_is_warning {
                 return Err(HostTransferError::Overlap);
             }
             self.shared.counters.overlaps.fetch_add(1, Ordering::Relaxed);

@@ -9,9 +9,9 @@ use hcomm_aicpu::spec::queue::{DOORBELL_OFFSET, Doorbell, HEAD_OFFSET, QueueStat
 use hcomm_aicpu::spec::thread::MAX_THREADS;
 
 use super::error::{DoorbellError, QueueName};
-use super::hold::Hold;
 use super::memory::Memory;
 use super::order::{Before, QueueLife};
+use super::stall::Stall;
 use super::stream::StreamId;
 
 /// Hardware queues of a device: one for each thread.
@@ -219,7 +219,7 @@ pub struct HwQueue {
     /// Launches that had been started when it was suspended.
     pub suspended_after: u64,
     /// What keeps it from its next task.
-    pub hold: Hold,
+    pub hold: Stall,
 }
 
 impl HwQueue {
@@ -245,7 +245,7 @@ impl HwQueue {
             active: false,
             suspended: false,
             suspended_after: 0,
-            hold: Hold::default(),
+            hold: Stall::default(),
         }
     }
 

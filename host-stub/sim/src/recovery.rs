@@ -1,27 +1,18 @@
 //! How queues and the whole device start anew: suspend, resume, restart.
 
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::SyncSender;
 
 use hcomm_aicpu::spec::queue::QueueStatus;
 
 use super::cpu::CpuFault;
 use super::error::DeviceError;
 use super::event::What;
-use super::hold::Hold;
+use super::host_stream::{DroppedTasks, HostStream};
+use super::inbox::Recovery;
 use super::memory::Memory;
-use super::operations::{DroppedTasks, HostStream};
 use super::queue::{HwQueue, Registers};
 use super::scheduler::Scheduler;
-
-/// Something that has to wait until engines, and kernels, have let go of what it changes.
-#[derive(Debug)]
-pub enum Recovery {
-    /// Queues start anew, empty.
-    Resume(Vec<u32>, SyncSender<()>),
-    /// The whole device does.
-    Restart(SyncSender<Result<(), String>>),
-}
+use super::stall::Stall;
 
 impl<M: Memory> Scheduler<M> {
     /// Queues run nothing more. What they had not run is dropped, and the launches that rang it end with an error.
@@ -123,7 +114,7 @@ impl<M: Memory> Scheduler<M> {
         queue.wait = None;
         queue.count_done(queue.rung_total - queue.done_total);
         let rung_total = queue.rung_total;
-        queue.hold = Hold::default();
+        queue.hold = Stall::default();
         let registers = Registers::of(&*self.shared.memory, sq_id);
         registers.reset();
         if let Some(entry) = self.shared.queues.get(sq_id) {

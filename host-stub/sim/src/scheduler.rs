@@ -2,33 +2,27 @@
 //!
 //! One thread of a device owns a [`Scheduler`] and calls [`step`](Scheduler::step); everybody else sends it a [`Command`].
 
+mod by_turns;
+mod run;
+mod state;
 mod turns;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+pub use run::{run, run_by_turns};
+pub use state::{Scheduler, SchedulerConfig};
+
 use std::sync::atomic::{Ordering, fence};
-use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use hcomm_aicpu::spec::queue::QueueStatus;
 
-use super::cpu::Cpu;
-use super::deadlock::{Deadlock, Halt};
-use super::engine::EnginePool;
 use super::error::{DeviceError, DoorbellError, QueueName};
 use super::event::What;
-use super::fault::{FaultCounter, FaultPlan};
-use super::hold::Hold;
-use super::hosts::{self, HostThreads};
+use super::host_stream::HostStream;
 use super::inbox::Command;
 use super::memory::Memory;
-use super::notify::NotifyTable;
-use super::operations::HostStream;
-use super::order::QueueLife;
 use super::queue::{HwQueue, QueueConfig, Registers};
-use super::recovery::Recovery;
-use super::shared::Shared;
-use super::stream::{Op, StreamId};
+use super::stall::Stall;
+use super::stream::Op;
 
 /// Tasks of one queue that run before the next queue has its turn.
 const TASKS_PER_TURN: u32 = 64;
@@ -48,119 +42,7 @@ pub enum Progress {
     Stopped,
 }
 
-/// How a scheduler treats what can go wrong.
-#[derive(Clone, Debug)]
-pub struct Conduct {
-    /// Faults to inject.
-    pub faults: FaultPlan,
-    /// How long the task at the head of a queue may wait until it runs.
-    pub task_timeout: Duration,
-    /// Whether a partial overlap of source and destination is only logged and counted.
-    pub overlap_is_warning: bool,
-    /// How long a host may wait while nothing in the device can go on; `None`: as long as its waits allow.
-    pub deadlock_limit: Option<Duration>,
-}
-
-impl Default for Conduct {
-    fn default() -> Self {
-        Self {
-            faults: FaultPlan::default(),
-            task_timeout: Duration::from_secs(60),
-            overlap_is_warning: false,
-            deadlock_limit: None,
-        }
-    }
-}
-
-/// The scheduler of one device.
-pub struct Scheduler<M: Memory> {
-    pub(super) shared: Arc<Shared<M>>,
-    pub(super) cpu: Box<dyn Cpu>,
-    /// `None`: all transfers are made by the scheduler's own thread.
-    pub(super) engines: Option<EnginePool>,
-    /// Deterministic mode.
-    turns: Option<turns::Turns>,
-    pub(super) queues: Vec<Option<HwQueue>>,
-    /// Queues that may have something to do.
-    pub(super) active: Vec<u32>,
-    pub(super) streams: BTreeMap<StreamId, HostStream>,
-    pub(super) core_busy: Vec<bool>,
-    /// Doorbells observed, over all queues.
-    pub(super) observed: u64,
-    /// Entries rung, over all queues.
-    pub(super) rung: u64,
-    /// Queues that were ever made.
-    lives: QueueLife,
-    pub(super) notifies: NotifyTable,
-    /// No parked queue has a deadline before.
-    pub(super) next_deadline: Option<Duration>,
-    /// Time of the step that runs.
-    pub(super) now: Duration,
-    /// Nothing can go on although a host waits.
-    pub(super) halt: Option<Halt>,
-    /// The last deadlock that there was a warning of.
-    pub(super) warned_of: Option<Deadlock>,
-    pub(super) hosts: Box<dyn HostThreads>,
-    /// Launches that were started.
-    pub(super) launches: u64,
-    /// Removed queues that an engine still works on, and who waits for them.
-    removals: Vec<(Vec<u32>, SyncSender<()>)>,
-    /// What waits for engines and kernels.
-    pub(super) recoveries: Vec<Recovery>,
-    /// Parameters of launches that ended with their kernel still running.
-    pub(super) orphans: Vec<u64>,
-    pub(super) conduct: Conduct,
-    pub(super) faults: FaultCounter,
-    commands: Vec<Command>,
-    /// Another thread was woken.
-    pub(super) has_woken: bool,
-    stopped: bool,
-}
-
 impl<M: Memory> Scheduler<M> {
-    /// A scheduler without queues and streams.
-    pub fn new(shared: Arc<Shared<M>>, cpu: Box<dyn Cpu>, engines: Option<EnginePool>) -> Self {
-        let core_busy = vec![false; cpu.cores()];
-        Self {
-            shared,
-            cpu,
-            engines,
-            turns: None,
-            queues: Vec::new(),
-            active: Vec::new(),
-            streams: BTreeMap::new(),
-            core_busy,
-            observed: 0,
-            rung: 0,
-            lives: 0,
-            notifies: NotifyTable::default(),
-            next_deadline: None,
-            now: Duration::ZERO,
-            halt: None,
-            warned_of: None,
-            hosts: Box::new(hosts::Unknown),
-            launches: 0,
-            removals: Vec::new(),
-            recoveries: Vec::new(),
-            orphans: Vec::new(),
-            conduct: Conduct::default(),
-            faults: FaultCounter::default(),
-            commands: Vec::new(),
-            has_woken: false,
-            stopped: false,
-        }
-    }
-
-    /// Sets how it treats what can go wrong.
-    pub fn with_conduct(self, conduct: Conduct) -> Self {
-        Self { faults: FaultCounter::new(&conduct.faults), conduct, ..self }
-    }
-
-    /// Lets it count the threads of the process: a deadlock may then be certain.
-    pub fn with_hosts(self, hosts: Box<dyn HostThreads>) -> Self {
-        Self { hosts, ..self }
-    }
-
     /// Does what can be done at `now`, a time since the start of the device, without waiting.
     pub fn step(&mut self, now: Duration) -> Progress {
         self.now = now;
@@ -207,7 +89,7 @@ impl<M: Memory> Scheduler<M> {
 
     /// When the next limit is over, of a launch, a wait or the time that a deadlock has to last, or a queue is to be looked at.
     fn next_event(&self) -> Option<Duration> {
-        let look = |id: &u32| self.queues[*id as usize].as_ref()?.hold.next_look(self.conduct.task_timeout);
+        let look = |id: &u32| self.queues[*id as usize].as_ref()?.hold.next_look(self.config.task_timeout);
         let streams = self.streams.values().filter_map(HostStream::deadline);
         streams
             .chain(self.active.iter().filter_map(look))
@@ -225,14 +107,14 @@ impl<M: Memory> Scheduler<M> {
         self.shared.inbox.take(&mut commands);
         let worked = !commands.is_empty();
         for command in commands.drain(..) {
-            self.obey(command);
+            self.handle_command(command);
         }
         // Kept for its capacity.
         self.commands = commands;
         worked
     }
 
-    fn obey(&mut self, command: Command) {
+    fn handle_command(&mut self, command: Command) {
         match command {
             Command::AddQueue(config) => self.add_queue(config),
             Command::RemoveQueues(ids, reply) => {
@@ -295,9 +177,9 @@ impl<M: Memory> Scheduler<M> {
         if self.queues.len() <= index {
             self.queues.resize_with(index + 1, || None);
         }
-        let faults = &self.conduct.faults;
+        let faults = &self.config.faults;
         let hold =
-            Hold { delay: faults.delay(config.name()), runs_left: faults.dead_after(config.name()), since: None };
+            Stall { delay: faults.delay(config.name()), runs_left: faults.dead_after(config.name()), since: None };
         self.lives += 1;
         self.queues[index] = Some(HwQueue { hold, ..HwQueue::new(config, self.lives) });
     }
@@ -407,7 +289,7 @@ impl<M: Memory> Scheduler<M> {
 
     /// Fails the device if the task at the head of a queue has waited for too long.
     fn check_stalled(&mut self, sq_id: u32) -> bool {
-        let (now, timeout) = (self.now, self.conduct.task_timeout);
+        let (now, timeout) = (self.now, self.config.task_timeout);
         let Some(queue) = self.queue_mut(sq_id).filter(|queue| queue.hold.is_over(now, timeout)) else { return false };
         queue.stopped = true;
         let (name, slot, tail, addr) = (queue.config.name(), queue.head, queue.rung, queue.slot_addr());

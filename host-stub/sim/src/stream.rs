@@ -6,16 +6,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::baton::Baton;
-use super::cpu::KernelEntry;
+
 use super::error::DeviceError;
-use super::reduce::Reduce;
+pub use super::host_transfer::HostTransfer;
+pub use super::ids::StreamId;
+use super::kernel::KernelEntry;
 
 /// How long a host lets others go first before it sleeps. A short launch has ended by then, and nobody has to wake a processor
 /// that has nothing else to do: on a virtual machine that takes longer than the launch.
 const YIELDS: Duration = Duration::from_micros(10);
-
-/// Number of a stream, unique in its device.
-pub type StreamId = u32;
 
 /// One operation of a stream.
 #[derive(Debug)]
@@ -50,27 +49,6 @@ impl Op {
             Self::Synchronize => "synchronize",
             Self::HostTransfer(_) => "transfer",
         }
-    }
-}
-
-/// A copy or reduce that the host has queued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostTransfer {
-    /// First byte written.
-    pub dst: u64,
-    /// First byte read.
-    pub src: u64,
-    /// Bytes.
-    pub len: u64,
-    /// `None`: a copy.
-    pub reduce: Option<Reduce>,
-}
-
-impl std::fmt::Display for HostTransfer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { dst, src, len, reduce } = self;
-        let kind = if reduce.is_some() { "reduce" } else { "copy" };
-        write!(f, "{kind} of {len} bytes from {src:#x} to {dst:#x}")
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where the fields of a descriptor are, what they may hold, and the check that they do.
 
-use super::{DecodeError, Field, SQE_LEN};
+use super::task::{DecodeError, Field, SQE_LEN};
 
 const WORDS: usize = SQE_LEN / 8;
 
@@ -161,4 +161,29 @@ pub(crate) fn word64(sqe: &[u8; SQE_LEN], byte: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&sqe[byte..byte + 8]);
     u64::from_le_bytes(word)
+}
+
+/// Bytes 8..64 of type 8 on every SoC, with what the form has in four of their fields.
+pub(crate) const fn write_value(kernel_credit: Rule, va: u64, sub_type: u64, value: Rule) -> [Spec; 19] {
+    [
+        spec("res1", 8, 0, 32, Rule::Reserved),
+        spec("res2", 12, 0, 16, Rule::Reserved),
+        spec("kernel_credit", 14, 0, 8, kernel_credit),
+        spec("res3", 15, 0, 8, Rule::Reserved),
+        spec("addr_low", 16, 0, 32, Rule::Any),
+        spec("addr_high", 20, 0, 17, Rule::Any),
+        spec("res4", 22, 1, 3, Rule::Reserved),
+        spec("awsize", 22, 4, 3, Rule::Only(2)),
+        spec("snoop", 22, 7, 1, Rule::Only(0)),
+        spec("awcache", 23, 0, 4, Rule::Only(0)),
+        spec("awprot", 23, 4, 3, Rule::Only(0)),
+        spec("va", 23, 7, 1, Rule::Only(va)),
+        spec("res5", 24, 0, 32, Rule::Reserved),
+        spec("sub_type", 28, 0, 32, Rule::Only(sub_type)),
+        spec("value0", 32, 0, 32, value),
+        spec("value1", 36, 0, 32, Rule::Only(0)),
+        spec("value2_3", 40, 0, 64, Rule::Only(0)),
+        spec("value4_5", 48, 0, 64, Rule::Only(0)),
+        spec("value6_7", 56, 0, 64, Rule::Only(0)),
+    ]
 }

@@ -1,8 +1,9 @@
 //! Records and waits of notifies: six forms of one table.
 
+use super::header::{HEADER, TYPE_NOTIFY_RECORD};
 use super::layout::Rule::{Any, Only, Reserved};
 use super::layout::{Fixed, Layout, Spec, extract, find, spec};
-use super::{Action, DecodeError, Effect, HEADER, SQE_LEN, TYPE_NOTIFY_RECORD, Until};
+use super::task::{Action, DecodeError, Effect, SQE_LEN, Until};
 
 /// Bytes 8..64 of types 6 and 7.
 pub(super) const NOTIFY: &[Spec] = &[

@@ -8,7 +8,7 @@ pub use walk::{Started, WalkError, Warning, walk};
 
 use super::layout::Rule::{self, Any, Only, Reserved};
 use super::layout::{Layout, Spec, extract, find, spec, word64};
-use super::{DecodeError, Field};
+use super::task::{DecodeError, Field};
 
 /// Bytes of a block. An entry has one or two.
 pub const BLOCK_LEN: usize = 64;

@@ -1,8 +1,9 @@
 //! The descriptor that starts the entries of a UB channel.
 
+use super::header::HEADER;
 use super::layout::Rule::{Any, Only, Reserved};
 use super::layout::{Layout, Spec, extract, find, spec};
-use super::{Action, DecodeError, HEADER, SQE_LEN};
+use super::task::{Action, DecodeError, Jetty, SQE_LEN};
 
 /// Bytes 8..64 of type 9, in the form that rings for one jetty.
 pub(super) const UB_DOORBELL: &[Spec] = &[
@@ -43,22 +44,4 @@ pub(super) fn decode(sqe: &[u8; SQE_LEN]) -> Result<Action, DecodeError> {
     let field = |spec| extract(sqe, spec);
     let jetty = Jetty { die: field(DIE) as u8, function: field(FUNCTION) as u8, id: field(JETTY) as u16 };
     Ok(Action::UbDoorbell { jetty, producer_index: field(INDEX) as u16 })
-}
-
-/// The sending end of a UB channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Jetty {
-    /// Die of the device.
-    pub die: u8,
-    /// Function of the die.
-    pub function: u8,
-    /// Number in the function.
-    pub id: u16,
-}
-
-impl std::fmt::Display for Jetty {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { die, function, id } = self;
-        write!(f, "jetty {id} of function {function}, die {die}")
-    }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::super::hosts::HostThreads;
-use super::super::scheduler::Conduct;
+use super::super::scheduler::SchedulerConfig;
 use super::*;
 
 /// A process with some threads, all of them the program's.
@@ -23,7 +23,7 @@ fn halted_rig(threads: u32, deadlock_limit: Option<Duration>) -> (Rig, Arc<Atomi
     let count = Arc::new(AtomicU32::new(threads));
     rig.scheduler = rig
         .scheduler
-        .with_conduct(Conduct { deadlock_limit, ..Conduct::default() })
+        .with_config(SchedulerConfig { deadlock_limit, ..SchedulerConfig::default() })
         .with_hosts(Box::new(Threads(Arc::clone(&count))));
     rig.shared.inbox.send(Command::AddNotifies(vec![(5, Owner::Host)]));
     submit_wait(&rig, 20);

@@ -1,10 +1,10 @@
-//! A queue that does not go on by itself: slow, or dead after some tasks.
+//! Stall faults: a delay before each task, or no progress after n tasks.
 
 use std::time::Duration;
 
-/// What keeps a queue from its next task. A queue without faults is never kept.
+/// State of the stall faults of one queue. A queue without faults never stalls.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Hold {
+pub struct Stall {
     /// Wait before each task.
     pub delay: Duration,
     /// Tasks that still run before the queue is dead; `None`: it does not die.
@@ -13,7 +13,7 @@ pub struct Hold {
     pub since: Option<Duration>,
 }
 
-impl Hold {
+impl Stall {
     /// Whether the task at the head has to wait at `now`.
     pub fn keeps(&mut self, now: Duration) -> bool {
         if self.delay.is_zero() && self.runs_left.is_none() {
@@ -49,14 +49,14 @@ mod tests {
 
     #[test]
     fn queue_without_faults_is_never_kept() {
-        let mut hold = Hold::default();
+        let mut hold = Stall::default();
         assert!(!hold.keeps(SECOND));
         assert_eq!((hold.next_look(SECOND), hold.is_over(SECOND * 9, SECOND)), (None, false));
     }
 
     #[test]
     fn slow_queue_waits_before_each_task() {
-        let mut hold = Hold { delay: SECOND, ..Hold::default() };
+        let mut hold = Stall { delay: SECOND, ..Stall::default() };
         assert!(hold.keeps(SECOND * 5));
         assert_eq!(hold.next_look(SECOND * 60), Some(SECOND * 6));
         assert!(!hold.keeps(SECOND * 6));
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn dead_queue_runs_its_last_tasks_and_is_over_after_the_limit() {
-        let mut hold = Hold { runs_left: Some(1), ..Hold::default() };
+        let mut hold = Stall { runs_left: Some(1), ..Stall::default() };
         assert!(!hold.keeps(SECOND));
         hold.task_ran();
         assert!(hold.keeps(SECOND * 2));

@@ -1,0 +1,182 @@
+//! Finds out that nothing can go on, and why.
+//!
+//! It counts only while a thread of the host waits. It is a deadlock at once when no thread of the process could still submit
+//! what releases a wait. Otherwise it is a warning, and each wait keeps its own limit, unless there is one for this.
+
+use std::io::Write;
+use std::time::Duration;
+
+use super::deadlock::{Deadlock, Found, Halt, LIMIT_VAR, WARN_AFTER, Waiter, threads};
+use super::decode::{self, Action};
+use super::error::DeviceError;
+use super::memory::Memory;
+use super::queue::HwQueue;
+use super::scheduler::Scheduler;
+use super::stream::{Op, Waiters};
+
+/// How long it lasts until the threads of the process are counted: most halts are over by then.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+/// Time between two counts before the warning, and after it. A thread that ends says so to nobody.
+const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(50));
+/// A wait, and what its queue or stream would record behind it.
+struct Node {
+    waiter: Waiter,
+    notify_id: u32,
+    records: Vec<u32>,
+}
+
+impl<M: Memory> Scheduler<M> {
+    /// Threads of the host that wait, if nothing goes on and nothing can. Called after a step that did nothing.
+    fn halted(&self) -> Option<Waiters> {
+        let held_up = |queue: &HwQueue| queue.busy || queue.is_runnable();
+        let goes_on = self.core_busy.contains(&true) || self.queues.iter().flatten().any(held_up);
+        let is_parked = self.queues.iter().flatten().any(HwQueue::is_parked)
+            || self.streams.values().any(|stream| stream.wait.is_some());
+        if goes_on || !is_parked {
+            return None;
+        }
+        let waits = self.streams.values().map(|stream| stream.shared.waiters());
+        let sum = waits.fold(Waiters::default(), |sum, one| Waiters {
+            all: sum.all + one.all,
+            without_limit: sum.without_limit + one.without_limit,
+        });
+        Some(sum).filter(|waiters| waiters.all != 0)
+    }
+
+    /// When to look again at a halt, if there is one.
+    pub(super) fn next_look_at_halt(&self) -> Option<Duration> {
+        self.halt.map(|halt| halt.look_at)
+    }
+
+    /// Something may go on again.
+    pub(super) fn end_halt(&mut self) {
+        if self.halt.take().is_some_and(|halt| halt.is_published) {
+            self.hosts.go_on();
+        }
+    }
+
+    /// A command may make something go on. Called before it is taken.
+    pub(super) fn end_halt_on_command(&mut self) {
+        if self.halt.is_some() && self.shared.inbox.is_pending() {
+            self.end_halt();
+        }
+    }
+
+    /// Looks for a deadlock, and fails the device if there is one. Called after a step that did nothing.
+    pub(super) fn is_deadlocked(&mut self) -> bool {
+        let (now, limit) = (self.now, self.config.deadlock_limit);
+        let Some(waiters) = self.halted() else {
+            self.end_halt();
+            return false;
+        };
+        let first = Halt {
+            since: now,
+            look_at: limit.map_or(FIRST_LOOK, |limit| limit.min(FIRST_LOOK)).saturating_add(now),
+            was_certain: false,
+            warned: false,
+            is_published: false,
+        };
+        let mut halt = *self.halt.get_or_insert(first);
+        if now < halt.look_at {
+            return false;
+        }
+        let free = self.hosts.free(waiters.without_limit);
+        halt.is_published = true;
+        let (is_certain, lasted) = (free == Some(0), now.saturating_sub(halt.since));
+        // Twice, since a thread that was counted as the last one may have started another and ended.
+        let found = match limit {
+            _ if is_certain && halt.was_certain => Some(Found::Certain),
+            Some(limit) if lasted >= limit => Some(Found::Limit { limit, free }),
+            _ => None,
+        };
+        if let Some(found) = found {
+            let deadlock = self.explain(found);
+            self.fail(DeviceError::Deadlock(deadlock));
+            return true;
+        }
+        if lasted >= WARN_AFTER && !halt.warned {
+            halt.warned = true;
+            self.warn_of_halt(free);
+        }
+        let every = match halt.warned {
+            _ if is_certain => FIRST_LOOK,
+            false => LOOK_EVERY.0.min(WARN_AFTER.saturating_sub(lasted)),
+            true => LOOK_EVERY.1,
+        };
+        let left = limit.map_or(every, |limit| limit.saturating_sub(lasted));
+        halt.was_certain = is_certain;
+        halt.look_at = now.saturating_add(every.min(left));
+        self.halt = Some(halt);
+        false
+    }
+
+    /// Says once for the same waits what they are.
+    fn warn_of_halt(&mut self, free: Option<u32>) {
+        let deadlock = self.explain(Found::Certain);
+        if self.warned_of.as_ref() == Some(&deadlock) {
+            return;
+        }
+        let threads = free.map_or_else(|| "an unknown number of host threads".to_owned(), threads);
+        // A standard error that is closed or full is no reason to stop.
+        let _ = writeln!(
+            std::io::stderr(),
+            "hcomm-sim: warning: nothing in the device can go on; {threads} could still act: {deadlock}. The wait goes on \
+             until its own limit; {LIMIT_VAR}=SECONDS sets one for all."
+        );
+        self.warned_of = Some(deadlock);
+    }
+
+    /// Follows one wait to the one that holds up who would record it, until there is none or the way closes.
+    fn explain(&self, found: Found) -> Deadlock {
+        let nodes = self.nodes();
+        let mut way = vec![0];
+        loop {
+            let last = &nodes[way[way.len() - 1]];
+            match nodes.iter().position(|node| node.records.contains(&last.notify_id)) {
+                None => return self.deadlock(&nodes, &way, false, found),
+                Some(next) => match way.iter().position(|node| *node == next) {
+                    Some(start) => return self.deadlock(&nodes, &way[start..], true, found),
+                    None => way.push(next),
+                },
+            }
+        }
+    }
+
+    fn deadlock(&self, nodes: &[Node], way: &[usize], is_cycle: bool, found: Found) -> Deadlock {
+        let wait = |index: &usize| (nodes[*index].waiter, self.notifies.name(nodes[*index].notify_id));
+        Deadlock { waits: way.iter().map(wait).collect(), is_cycle, found }
+    }
+
+    /// All waits, of which there is at least one.
+    fn nodes(&self) -> Vec<Node> {
+        let queues = self.queues.iter().flatten().filter_map(|queue| {
+            let wait = queue.wait.filter(|wait| wait.parked)?;
+            let waiter = Waiter::Task { queue: queue.config.name(), task_id: wait.task_id };
+            Some(Node { waiter, notify_id: wait.notify_id, records: self.records_of(queue) })
+        });
+        let streams = self.streams.iter().filter_map(|(id, stream)| {
+            let records = stream.ops.iter().filter_map(|op| match op {
+                Op::NotifyRecord { id } => Some(*id),
+                _ => None,
+            });
+            Some(Node { waiter: Waiter::Stream(*id), notify_id: stream.wait?.notify_id, records: records.collect() })
+        });
+        queues.chain(streams).collect()
+    }
+
+    /// Notifies that the entries of a queue record, from its head to what was rung.
+    fn records_of(&self, queue: &HwQueue) -> Vec<u32> {
+        let mut records = Vec::new();
+        let mut slot = queue.head;
+        while slot != queue.rung {
+            let addr = queue.config.base + u64::from(slot) * decode::SQE_LEN as u64;
+            let task =
+                self.shared.memory.load_sqe(addr).ok().and_then(|sqe| decode::decode(self.shared.soc, &sqe).ok());
+            if let Some(Action::Record { id, .. }) = task.map(|task| task.action) {
+                records.push(id);
+            }
+            slot = if slot + 1 == queue.config.depth { 0 } else { slot + 1 };
+        }
+        records
+    }
+}

@@ -1,0 +1,80 @@
+//! The loop of the scheduler's thread.
+
+use std::time::{Duration, Instant};
+
+use super::Progress;
+use super::state::Scheduler;
+use crate::baton::Baton;
+use crate::inbox::Inbox;
+use crate::memory::Memory;
+
+/// How long the scheduler looks for work before it sleeps.
+const SPIN: Duration = Duration::from_micros(50);
+/// How long it sleeps while something has to be polled, besides what the system adds (50 us unless told otherwise). An emulated
+/// core sleeps after 100 us without a launch: the host should hear before of the end of the last one.
+const NAP: Duration = Duration::from_micros(5);
+
+/// The scheduler's thread in deterministic mode: one step a turn.
+pub fn run_by_turns<M: Memory>(mut scheduler: Scheduler<M>, baton: &Baton) {
+    let _close = CloseAtEnd(baton);
+    // A baton that is closed gives no turns, and none are needed for what is left: to stop.
+    let mut turn = baton.begin_scheduler();
+    loop {
+        let progress = scheduler.step(baton.now());
+        if progress == Progress::Stopped {
+            return;
+        }
+        if turn.is_err() {
+            // The host is about to say `Stop`.
+            std::thread::yield_now();
+            continue;
+        }
+        turn = match progress {
+            Progress::Waiting(limit) => baton.scheduler_waits(Some(limit)),
+            Progress::Idle => baton.scheduler_waits(None),
+            _ => baton.scheduler_worked(),
+        };
+    }
+}
+
+/// Tells everyone who waits for a turn that the scheduler has ended, also by a panic.
+struct CloseAtEnd<'b>(&'b Baton);
+
+impl Drop for CloseAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// The scheduler's thread: steps until it is told to stop, and sleeps when there is nothing to do.
+pub fn run<M: Memory>(mut scheduler: Scheduler<M>, inbox: &Inbox) {
+    inbox.attach();
+    let started = Instant::now();
+    let mut quiet_since = None;
+    loop {
+        let now = started.elapsed();
+        let progress = scheduler.step(now);
+        match progress {
+            Progress::Stopped => return,
+            Progress::Worked => {
+                quiet_since = None;
+                continue;
+            }
+            _ => {}
+        }
+        if scheduler.take_woken() {
+            // On a machine with few processors it may be queued behind this thread, and would sit out the time below.
+            std::thread::yield_now();
+            continue;
+        }
+        if now.saturating_sub(*quiet_since.get_or_insert(now)) < SPIN {
+            std::hint::spin_loop();
+            continue;
+        }
+        match progress {
+            Progress::Polling => inbox.park(Some(NAP)),
+            Progress::Waiting(limit) => inbox.park(Some(limit)),
+            _ => inbox.park(None),
+        }
+    }
+}
