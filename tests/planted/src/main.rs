@@ -9,6 +9,7 @@
 
 mod table;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -31,7 +32,11 @@ impl Tree {
         if !files.status.success() {
             return Err(io::Error::other(String::from_utf8_lossy(&files.stderr).into_owned()));
         }
-        for name in String::from_utf8_lossy(&files.stdout).split_terminator('\0') {
+        let names = String::from_utf8_lossy(&files.stdout).into_owned();
+        let names: BTreeSet<PathBuf> = names.split_terminator('\0').map(PathBuf::from).collect();
+        // A file that has gone from the repository would still be compiled.
+        remove_others(&folder, Path::new(""), &names)?;
+        for name in &names {
             let (from, to) = (root.join(name), folder.join(name));
             let Ok(bytes) = fs::read(&from) else { continue };
             // What has not changed keeps its time, so that it is not compiled again.
@@ -65,6 +70,24 @@ impl Tree {
         }
         Ok(Verdict::Missed)
     }
+}
+
+/// Removes the files below `folder/below` that are not in `names`, except in the target folder.
+fn remove_others(folder: &Path, below: &Path, names: &BTreeSet<PathBuf>) -> io::Result<()> {
+    let path = folder.join(below);
+    if !path.is_dir() || below == Path::new("target") {
+        return Ok(());
+    }
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let name = below.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            remove_others(folder, &name, names)?;
+        } else if !names.contains(&name) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 enum Verdict {
