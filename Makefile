@@ -21,7 +21,7 @@ test: image capi ## run every test, on both CPUs
 	cargo test --locked --workspace --no-fail-fast; status=$$?; make card-test && exit $$status
 
 test-fast: ## run the tests that need neither image nor QEMU nor a C compiler: an answer in a minute
-	cargo test --locked --workspace --exclude hcomm-tests --no-fail-fast --lib --bins --tests
+	cargo test --locked --workspace --exclude hcomm-tests --exclude hcomm-card-lint --no-fail-fast --lib --bins --tests
 
 # The processor that kernels run on, its memory order apart: qemu-aarch64 runs the programs.
 test-aarch64: ## run the tests of the device crate as AArch64 programs of Linux

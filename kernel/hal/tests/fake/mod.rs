@@ -39,6 +39,8 @@ pub struct State {
     pub endless: bool,
     /// Calls of `halCqReportRecv`.
     pub report_calls: u32,
+    /// Calls of `halSqCqConfig`.
+    pub config_calls: u32,
     /// Code that every query answers.
     pub query_code: i32,
 }
@@ -136,6 +138,7 @@ extern "C" fn halSqCqConfig(device: u32, info: *mut u8) -> i32 {
         return INVALID_VALUE;
     }
     state(|state| {
+        state.config_calls += 1;
         let Some(queue) = state.queues.get_mut(&words.get(8)) else { return INVALID_VALUE };
         let tail = words.get(20);
         if queue.paused {
