@@ -10,6 +10,7 @@
 mod table;
 
 use std::collections::BTreeSet;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -99,7 +100,8 @@ enum Verdict {
 
 /// Runs tests; those that do not end fail.
 fn passes(tests: &mut Command) -> io::Result<bool> {
-    let mut tests = tests.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    // Cargo and the test program are a group, so that both can be killed.
+    let mut tests = tests.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn()?;
     let started = Instant::now();
     while started.elapsed() < LIMIT {
         if let Some(status) = tests.try_wait()? {
@@ -107,7 +109,7 @@ fn passes(tests: &mut Command) -> io::Result<bool> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    tests.kill()?;
+    Command::new("kill").args(["-KILL", "--", &format!("-{}", tests.id())]).status()?;
     tests.wait()?;
     Ok(false)
 }
