@@ -219,7 +219,7 @@ fn ranges_that_are_nobodys_name_why() {
     for cpu in CPUS {
         for (case, text) in [
             (0, "is in the page at the start of hbm that is never mapped"),
-            (1, "which has been freed"),
+            (1, "which was freed"),
             (2, "was never allocated"),
             (3, "is in the ring of a queue, which only the device may touch"),
             (4, "is past the end of the address space"),

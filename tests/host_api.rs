@@ -132,7 +132,7 @@ fn copies_of_the_host_are_checked_to_the_byte() {
     assert_eq!(out, [1; 10]);
     let addr = buffer.addr();
     drop(buffer);
-    assert!(device.copy_out(addr, &mut out).unwrap_err().to_string().contains("has been freed"));
+    assert!(device.copy_out(addr, &mut out).unwrap_err().to_string().contains("which was freed"));
     assert!(device.free(addr).unwrap_err().to_string().contains("has been freed already"));
     let host = [0u8; 1];
     let outside = device.copy_in(DeviceAddr::from(host.as_ptr()), &[1]).unwrap_err().to_string();

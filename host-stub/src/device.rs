@@ -41,9 +41,6 @@ use hcomm_sim::queue::{MAX_QUEUES, QueueTable};
 use hcomm_sim::scheduler::{Scheduler, SchedulerConfig, run, run_by_turns};
 use hcomm_sim::shared::{DeviceCounters, FirstError, Shared};
 
-/// Freed allocations from this size on give their memory back to the system.
-const PUNCH_LEN: u64 = 64 << 10;
-
 /// How long queues, or the device, may take to start anew: longer than the largest task, and than a boot.
 pub(crate) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -172,7 +169,9 @@ impl Inner {
 
     /// Whether the scheduler can't answer any more.
     pub(crate) fn scheduler_gone(&self) -> bool {
-        self.is_forked() || self.scheduler.get().is_none_or(JoinHandle::is_finished)
+        // A scheduler that has crashed has failed the device first.
+        let has_crashed = || self.shared.failed.is_set() && self.shared.inbox.is_closed();
+        self.is_forked() || has_crashed() || self.scheduler.get().is_none_or(JoinHandle::is_finished)
     }
 
     /// Whether this is a copy of the device in a forked child, which has none of its threads.
@@ -209,15 +208,7 @@ impl Inner {
     pub(crate) fn free_user(&self, addr: DeviceAddr) -> Result<(), Error> {
         self.check_owner()?;
         let _call = self.shared.events.host_call();
-        let mut alloc = self.shared.lock_alloc();
-        let len = alloc.free_user(addr.0)?;
-        let (host, range) = (Some(HostThread::current()), Range { addr: addr.0, len });
-        self.shared.events.send(|| What::Free { host, range });
-        if len >= PUNCH_LEN {
-            // Under the lock: nobody else can have been given the range.
-            self.shared.memory.punch(addr.0, len)?;
-        }
-        Ok(())
+        Ok(self.shared.free_user(addr.0)?)
     }
 }
 

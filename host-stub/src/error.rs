@@ -12,7 +12,7 @@ use hcomm_sim::error::DeviceError;
 use hcomm_sim::memory::OutsideHbm;
 
 /// Why a call of the host API failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum Error {
     /// No memory for a device.
     #[error(transparent)]
@@ -171,6 +171,13 @@ pub enum Error {
     /// A kernel of one CPU was launched on the other.
     #[error("kernel {0} is not for the cpu of this device")]
     WrongCpu(String),
+}
+
+/// The message: what `unwrap` and a failed assertion print.
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
 }
 
 fn engine_text(engine: Option<i32>) -> String {

@@ -207,6 +207,7 @@ impl Stream {
         timeout: Option<Duration>,
     ) -> Result<Arc<LaunchStats>, Error> {
         let inner = &self.device.0;
+        inner.shared.lock_alloc().note_launch();
         let args = match params.len() as u64 {
             0 => 0,
             len => {
@@ -357,11 +358,15 @@ impl Stream {
         }
         let started = Instant::now();
         loop {
+            if self.device.0.scheduler_gone() {
+                // It has ended what it knew of. Nothing else will end.
+                self.device.0.check_alive()?;
+                return Err(Error::SchedulerGone);
+            }
             let left = timeout.saturating_sub(started.elapsed());
             match waiting.wait(left.min(WAIT_SLICE)) {
                 Waited::Done(Some(error)) => return Err(Error::Device(error)),
                 Waited::Done(None) => return self.device.0.check_alive(),
-                Waited::TimedOut(_) if self.device.0.scheduler_gone() => return Err(Error::SchedulerGone),
                 Waited::TimedOut(outstanding) if left <= WAIT_SLICE => {
                     return Err(Error::Timeout { stream_id: self.id(), outstanding, timeout });
                 }

@@ -428,6 +428,14 @@ impl Memory for SharedMemory {
         self.write(addr, &value.to_le_bytes())
     }
 
+    fn discard(&self, addr: u64, len: u64) {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if self.hbm_ptr(addr, len).is_ok() {
+            // Memory that can't be given back stays as it is.
+            let _ = rustix::fs::fallocate(&self.file, flags, self.offset(addr), len);
+        }
+    }
+
     fn word64(&self, phys: u64) -> &AtomicU64 {
         let ptr = self.low_ptr(phys, 8, 8);
         // SAFETY: mapped and aligned (`low_ptr`), and alive as long as `self`; atomics may be shared with anybody.

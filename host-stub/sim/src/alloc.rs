@@ -4,8 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Page of the device, in bytes. Allocations start on one, so that a free page lies between any two.
 pub const PAGE: u64 = 4096;
-/// Freed ranges that are remembered, to tell "freed" from "never allocated".
+/// Freed ranges of the user that are remembered, to tell "freed" from "never allocated".
 const REMEMBERED: usize = 1024;
+/// Allocations from this size on give their memory back as soon as they are freed.
+const LARGE: u64 = 64 << 10;
+/// Memory of smaller ones that is kept for the next allocations.
+const KEPT: u64 = 8 << 20;
 
 /// What an allocation is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,14 +75,16 @@ pub enum AccessError {
         addr: u64,
     },
     /// In an allocation that has been freed.
-    #[error("{addr:#x} is in {start:#x}..{end:#x}, which has been freed")]
+    #[error("{addr:#x} is in {start:#x}..{end:#x}, which was freed {}", when_text(*.launches))]
     Freed {
         /// First byte.
         addr: u64,
-        /// Start of the freed allocation.
+        /// Start of the freed range.
         start: u64,
-        /// End of the freed allocation.
+        /// End of the freed range.
         end: u64,
+        /// Launches that had been queued on the device by then.
+        launches: u64,
     },
     /// Starts inside an allocation and ends outside.
     #[error("{addr:#x} + {len} bytes leaves its allocation {start:#x}..{end:#x}")]
@@ -100,6 +106,14 @@ pub enum AccessError {
         /// What is there.
         kind: Kind,
     },
+}
+
+/// When an allocation was freed.
+fn when_text(launches: u64) -> String {
+    match launches {
+        0 => "before the first launch was queued".to_owned(),
+        launches => format!("after launch {launches} was queued"),
+    }
 }
 
 /// Why there is no allocation.
@@ -138,6 +152,14 @@ struct Block {
     kind: Kind,
 }
 
+/// A range that the user has freed and not been given again.
+#[derive(Clone, Copy, Debug)]
+struct Freed {
+    start: u64,
+    end: u64,
+    launches: u64,
+}
+
 /// Allocations of one device.
 #[derive(Debug)]
 pub struct Allocator {
@@ -146,7 +168,13 @@ pub struct Allocator {
     live: BTreeMap<u64, Block>,
     /// Free ranges by start, in whole pages. Neighbours are always merged.
     free: BTreeMap<u64, u64>,
-    freed: VecDeque<(u64, u64)>,
+    freed: VecDeque<Freed>,
+    /// Free ranges whose memory may be in use, by start.
+    kept: BTreeMap<u64, u64>,
+    kept_bytes: u64,
+    /// One of them was a large allocation.
+    has_large: bool,
+    launches: u64,
 }
 
 impl Allocator {
@@ -154,7 +182,17 @@ impl Allocator {
     pub fn new(base: u64, size: u64) -> Self {
         // The page behind an allocation is part of what it takes; the last one must be followed by one too.
         let free = BTreeMap::from([(base + PAGE, size - PAGE)]);
-        Self { base, end: base + size, live: BTreeMap::new(), free, freed: VecDeque::new() }
+        Self {
+            base,
+            end: base + size,
+            live: BTreeMap::new(),
+            free,
+            freed: VecDeque::new(),
+            kept: BTreeMap::new(),
+            kept_bytes: 0,
+            has_large: false,
+            launches: 0,
+        }
     }
 
     /// Allocates `len` bytes, aligned to a page, and gives the address.
@@ -178,9 +216,32 @@ impl Allocator {
             self.free.insert(start + extent, size - extent);
         }
         self.live.insert(start, Block { len, kind });
-        // What is live again is no longer "freed".
-        self.freed.retain(|&(from, to)| to <= start || from >= start + len);
+        let again: Vec<u64> = self.kept.range(start..start + extent).map(|(start, _)| *start).collect();
+        for start in again {
+            self.kept_bytes -= self.kept.remove(&start).unwrap_or(0);
+        }
+        // What the user has again is no longer "freed". What the device takes for itself still is.
+        if kind == Kind::User {
+            self.forget_freed(start, start + len);
+        }
         Ok(start)
+    }
+
+    /// Takes `start..end` out of the freed ranges: what lies before and behind it stays.
+    fn forget_freed(&mut self, start: u64, end: u64) {
+        let rest = |freed: Freed| {
+            let before = Freed { end: freed.end.min(start), ..freed };
+            let behind = Freed { start: freed.start.max(end), ..freed };
+            [before, behind].into_iter().filter(|range| range.start < range.end)
+        };
+        if self.freed.iter().any(|freed| freed.start < end && start < freed.end) {
+            self.freed = std::mem::take(&mut self.freed).into_iter().flat_map(rest).collect();
+        }
+    }
+
+    /// Counts a launch: messages tell time by them.
+    pub fn note_launch(&mut self) {
+        self.launches += 1;
     }
 
     /// Frees the user's allocation that starts at `addr` and gives its length.
@@ -190,6 +251,7 @@ impl Allocator {
     pub fn free_user(&mut self, addr: u64) -> Result<u64, FreeError> {
         match self.live.get(&addr) {
             Some(Block { kind: Kind::User, .. }) => self.free(addr),
+            Some(_) if self.freed.iter().any(|freed| freed.start == addr) => Err(FreeError::Twice(addr)),
             Some(block) => Err(FreeError::Reserved(addr, block.kind)),
             None => self.free(addr),
         }
@@ -201,7 +263,7 @@ impl Allocator {
     /// [`FreeError`].
     pub fn free(&mut self, addr: u64) -> Result<u64, FreeError> {
         let Some(block) = self.live.remove(&addr) else {
-            let twice = self.freed.iter().any(|&(start, _)| start == addr);
+            let twice = self.freed.iter().any(|freed| freed.start == addr);
             return Err(if twice { FreeError::Twice(addr) } else { FreeError::NotAnAllocation(addr) });
         };
         let (mut start, mut size) = (addr, extent(block.len).expect("it was allocated"));
@@ -216,11 +278,34 @@ impl Allocator {
             size += after_size;
         }
         self.free.insert(start, size);
-        if self.freed.len() == REMEMBERED {
-            self.freed.pop_front();
+        if block.kind == Kind::User {
+            if self.freed.len() >= REMEMBERED {
+                self.freed.pop_front();
+            }
+            self.freed.push_back(Freed { start: addr, end: addr + block.len, launches: self.launches });
         }
-        self.freed.push_back((addr, addr + block.len));
+        let extent = extent(block.len).expect("it was allocated");
+        self.kept.insert(addr, extent);
+        self.kept_bytes += extent;
+        self.has_large |= extent >= LARGE;
         Ok(block.len)
+    }
+
+    /// Ranges whose memory is to be given back to the system now, after something was freed: start and bytes.
+    pub fn take_unused(&mut self) -> Vec<(u64, u64)> {
+        if !self.has_large && self.kept_bytes <= KEPT {
+            return Vec::new();
+        }
+        self.has_large = false;
+        let mut unused: Vec<(u64, u64)> = Vec::new();
+        for (start, extent) in std::mem::take(&mut self.kept) {
+            match unused.last_mut() {
+                Some((before, len)) if *before + *len == start => *len += extent,
+                _ => unused.push((start, extent)),
+            }
+        }
+        self.kept_bytes = 0;
+        unused
     }
 
     /// Whether `len` bytes at `addr` lie in one live user allocation. A length of 0 needs a valid first byte.
@@ -235,20 +320,22 @@ impl Allocator {
         if addr < self.base + PAGE {
             return Err(AccessError::FirstPage { addr });
         }
+        let freed = || {
+            let freed = self.freed.iter().rev().find(|freed| (freed.start..freed.end).contains(&addr))?;
+            let Freed { start, end, launches } = *freed;
+            Some(AccessError::Freed { addr, start, end, launches })
+        };
         match self.live.range(..=addr).next_back() {
             Some((&start, block)) if addr < start + block.len => {
                 if block.kind != Kind::User {
-                    Err(AccessError::Reserved { addr, kind: block.kind })
+                    Err(freed().unwrap_or(AccessError::Reserved { addr, kind: block.kind }))
                 } else if last > start + block.len {
                     Err(AccessError::LeavesAllocation { addr, len, start, end: start + block.len })
                 } else {
                     Ok(())
                 }
             }
-            _ => match self.freed.iter().rev().find(|&&(start, end)| (start..end).contains(&addr)) {
-                Some(&(start, end)) => Err(AccessError::Freed { addr, start, end }),
-                None => Err(AccessError::NeverAllocated { addr }),
-            },
+            _ => Err(freed().unwrap_or(AccessError::NeverAllocated { addr })),
         }
     }
 
@@ -313,8 +400,56 @@ mod tests {
         assert_eq!(alloc.free_user(addr + 1), Err(FreeError::NotAnAllocation(addr + 1)));
         assert_eq!(alloc.free_user(addr), Ok(100));
         assert_eq!(alloc.free_user(addr), Err(FreeError::Twice(addr)));
-        let freed = AccessError::Freed { addr: addr + 7, start: addr, end: addr + 100 };
+        let freed = AccessError::Freed { addr: addr + 7, start: addr, end: addr + 100, launches: 0 };
         assert_eq!(alloc.check_user(addr + 7, 1), Err(freed));
+    }
+
+    /// Case 107.
+    #[test]
+    fn freed_memory_is_told_as_freed_whatever_the_device_puts_there() {
+        let mut alloc = allocator();
+        let addr = alloc.allocate(3 * PAGE, Kind::User).unwrap();
+        alloc.note_launch();
+        alloc.free_user(addr).unwrap();
+        for _ in 0..2 * REMEMBERED {
+            let args = alloc.allocate(64, Kind::Args).unwrap();
+            assert_eq!(args, addr);
+            let freed = AccessError::Freed { addr, start: addr, end: addr + 3 * PAGE, launches: 1 };
+            assert_eq!(alloc.check_user(addr, 8), Err(freed));
+            assert!(freed.to_string().ends_with(", which was freed after launch 1 was queued"), "{freed}");
+            assert_eq!(alloc.free_user(addr), Err(FreeError::Twice(addr)));
+            alloc.free(args).unwrap();
+        }
+        // The user's next allocation takes a part of it; the rest stays freed.
+        assert_eq!(alloc.allocate(PAGE, Kind::User), Ok(addr));
+        assert_eq!(alloc.check_user(addr, PAGE), Ok(()));
+        let at = addr + 2 * PAGE;
+        let freed = AccessError::Freed { addr: at, start: addr + PAGE, end: addr + 3 * PAGE, launches: 1 };
+        assert_eq!(alloc.check_user(at, 1), Err(freed));
+    }
+
+    /// Case 102.
+    #[test]
+    fn memory_of_many_small_allocations_is_given_back() {
+        let mut alloc = Allocator::new(BASE, 1 << 30);
+        let args: Vec<u64> = (0..10_000).map(|_| alloc.allocate(64, Kind::Args).unwrap()).collect();
+        let mut given_back = 0;
+        for addr in args {
+            alloc.free(addr).unwrap();
+            let unused = alloc.take_unused();
+            assert!(unused.len() <= 1, "neighbours are one range: {unused:?}");
+            given_back += unused.iter().map(|(_, len)| len).sum::<u64>();
+        }
+        assert!(alloc.kept_bytes <= KEPT && given_back + alloc.kept_bytes == 10_000 * 2 * PAGE, "{given_back}");
+        // The same page again and again is no reason to give anything back.
+        for _ in 0..10_000 {
+            let addr = alloc.allocate(64, Kind::Args).unwrap();
+            alloc.free(addr).unwrap();
+            assert_eq!(alloc.take_unused(), []);
+        }
+        let large = alloc.allocate(LARGE, Kind::User).unwrap();
+        alloc.free(large).unwrap();
+        assert!(alloc.take_unused().iter().any(|(start, len)| *start <= large && large + LARGE <= start + len));
     }
 
     #[test]

@@ -144,7 +144,7 @@ pub enum TaskError {
 }
 
 /// An error of the device. The first one of a device is kept.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
     /// A task failed; its queue has stopped.
     #[error("{queue}, task {task_id:#x} in slot {slot}: {error}")]
@@ -279,12 +279,22 @@ pub enum DeviceError {
     /// The AI CPU is gone.
     #[error("ai cpu: {0}")]
     Cpu(String),
+    /// The scheduler has panicked.
+    #[error("the simulated device has a bug and has stopped: its scheduler panicked: {0}")]
+    Crashed(String),
     /// The device was restarted with work outstanding.
     #[error("device restarted")]
     Restarted,
     /// The device has been closed with work outstanding.
     #[error("device closed")]
     Closed,
+}
+
+/// The message: what `unwrap` and a failed assertion print.
+impl std::fmt::Debug for DeviceError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
 }
 
 /// End of a message: where a kernel is.
@@ -308,6 +318,7 @@ impl DeviceError {
             | Self::NotifyLeftSet { .. }
             | Self::Stalled { .. }
             | Self::Dropped { .. }
+            | Self::Crashed(_)
             | Self::Restarted
             | Self::Closed => RT_TS_ERROR,
             Self::KernelTimeout { .. } => RT_AICPU_TIMEOUT,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
@@ -61,14 +61,29 @@ pub enum Command {
 }
 
 /// Commands for the scheduler, and its wake-up.
-#[derive(Default)]
 pub struct Inbox {
-    commands: Mutex<Vec<Command>>,
+    /// `None`: nobody takes commands any more.
+    commands: Mutex<Option<Vec<Command>>>,
     pending: AtomicBool,
     sleeping: AtomicBool,
     thread: OnceLock<Thread>,
     /// Deterministic mode: the scheduler waits for the baton instead.
     baton: Option<Arc<Baton>>,
+}
+
+/// Commands for which memory is kept.
+const KEPT: usize = 1024;
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self {
+            commands: Mutex::new(Some(Vec::new())),
+            pending: AtomicBool::new(false),
+            sleeping: AtomicBool::new(false),
+            thread: OnceLock::new(),
+            baton: None,
+        }
+    }
 }
 
 impl Inbox {
@@ -77,9 +92,17 @@ impl Inbox {
         Self { baton: Some(baton), ..Self::default() }
     }
 
-    /// Hands a command over and wakes the scheduler if it sleeps.
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<Command>>> {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands a command over and wakes the scheduler if it sleeps. A command for a scheduler that has ended is dropped, and with
+    /// it the place where its answer would go.
     pub fn send(&self, command: Command) {
-        self.commands.lock().unwrap_or_else(PoisonError::into_inner).push(command);
+        match &mut *self.lock() {
+            Some(commands) => commands.push(command),
+            None => return,
+        }
         self.pending.store(true, Ordering::Relaxed);
         if let Some(baton) = &self.baton {
             return baton.wake_scheduler();
@@ -119,8 +142,21 @@ impl Inbox {
 
     /// Moves all commands to the end of `into`.
     pub fn take(&self, into: &mut Vec<Command>) {
-        if self.pending.swap(false, Ordering::Acquire) {
-            into.append(&mut self.commands.lock().unwrap_or_else(PoisonError::into_inner));
+        if self.pending.swap(false, Ordering::Acquire)
+            && let Some(commands) = &mut *self.lock()
+        {
+            into.append(commands);
+            commands.shrink_to(KEPT);
         }
+    }
+
+    /// Nobody will take commands any more. Gives those that are there.
+    pub fn close(&self) -> Vec<Command> {
+        self.lock().take().unwrap_or_default()
+    }
+
+    /// Whether [`close`](Self::close) was called.
+    pub fn is_closed(&self) -> bool {
+        self.lock().is_none()
     }
 }

@@ -43,6 +43,12 @@ pub trait Memory: Send + Sync + 'static {
     /// [`OutsideHbm`].
     fn write_value(&self, addr: u64, value: u32) -> Result<(), OutsideHbm>;
 
+    /// Gives the memory of a range of HBM that holds nothing back to the system, if it can. What is read there next is zero, or
+    /// what was there before.
+    fn discard(&self, addr: u64, len: u64) {
+        let _ = (addr, len);
+    }
+
     /// The 64-bit word at `phys` of the low part.
     fn word64(&self, phys: u64) -> &AtomicU64;
 

@@ -19,6 +19,9 @@ use super::queue::{HwQueue, Registers};
 use super::scheduler::Scheduler;
 use super::stream::{HostTransfer, KernelLaunch, Op, StreamId};
 
+/// Operations of a stream for which memory is kept.
+const KEPT_OPS: usize = 1024;
+
 impl<M: Memory> Scheduler<M> {
     pub(super) fn step_streams(&mut self, now: Duration) -> bool {
         let mut worked = false;
@@ -46,6 +49,9 @@ impl<M: Memory> Scheduler<M> {
     fn step_op(&mut self, id: StreamId, now: Duration) -> bool {
         let Some(stream) = self.streams.get_mut(&id) else { return false };
         let Some(op) = stream.ops.pop_front() else { return false };
+        if stream.ops.is_empty() {
+            stream.ops.shrink_to(KEPT_OPS);
+        }
         let error = match op {
             Op::Synchronize => match self.end_of_operation(id) {
                 Some(error) => error,
@@ -200,7 +206,7 @@ impl<M: Memory> Scheduler<M> {
         if let Some(returned) = running.returned.clone().filter(|_| self.cpu.is_polled()) {
             let since = running.since;
             // Before the core takes the next kernel, whose doorbells would look like those of this one.
-            self.poll_doorbells();
+            self.poll_doorbells(self.shared.queues.count());
             self.observe_all();
             let queued = self.queued(id, since, &returned);
             if let Some(running) = self.streams.get_mut(&id).and_then(|stream| stream.running.as_mut()) {

@@ -157,6 +157,11 @@ impl QueueTable {
         Self((0..count).map(|_| QueueEntry::default()).collect())
     }
 
+    /// Queues of the device, free ones included.
+    pub fn count(&self) -> u32 {
+        self.0.len() as u32
+    }
+
     /// Entry of queue `sq_id`, `None` if there is no such queue.
     pub fn get(&self, sq_id: u32) -> Option<&QueueEntry> {
         self.0.get(sq_id as usize)

@@ -97,8 +97,12 @@ impl<M: Memory> Scheduler<M> {
         for args in self.orphans.drain(..) {
             self.shared.free_own(args, None);
         }
-        for index in 0..self.queues.len() {
-            self.start_queue_anew(index as u32);
+        for sq_id in 0..self.shared.queues.count() {
+            match self.queue_mut(sq_id) {
+                Some(_) => self.start_queue_anew(sq_id),
+                // Somebody may have rung it all the same.
+                None => Registers::of(&*self.shared.memory, sq_id).reset(),
+            }
         }
         self.notifies.clear();
         self.next_deadline = None;

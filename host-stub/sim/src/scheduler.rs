@@ -27,6 +27,9 @@ use super::stream::Op;
 /// Tasks of one queue that run before the next queue has its turn.
 const TASKS_PER_TURN: u32 = 64;
 
+/// Commands for which memory is kept.
+const KEPT_COMMANDS: usize = 1024;
+
 /// What one step did, and so how the caller should go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -109,7 +112,8 @@ impl<M: Memory> Scheduler<M> {
         for command in commands.drain(..) {
             self.handle_command(command);
         }
-        // Kept for its capacity.
+        // Kept for its capacity, within limits: hosts may have queued very many at once.
+        commands.shrink_to(KEPT_COMMANDS);
         self.commands = commands;
         worked
     }
@@ -229,12 +233,12 @@ impl<M: Memory> Scheduler<M> {
         self.fail(DeviceError::Doorbell { queue, error });
     }
 
-    /// Looks at all doorbells, also of queues that belong to no thread. For a CPU that rings by a store.
-    pub(super) fn poll_doorbells(&mut self) {
-        for index in 0..self.queues.len() {
-            let sq_id = index as u32;
+    /// Looks at the doorbells of the first `count` queues, also of those that belong to no thread. For a CPU that rings by a
+    /// store.
+    pub(super) fn poll_doorbells(&mut self, count: u32) {
+        for sq_id in 0..count {
             let doorbell = Registers::of(&*self.shared.memory, sq_id).doorbell();
-            match &self.queues[index] {
+            match self.queues.get(sq_id as usize).and_then(Option::as_ref) {
                 Some(queue) if doorbell.count() != queue.count => self.activate(sq_id),
                 None if doorbell.count() != 0 => return self.bad_doorbell(sq_id, DoorbellError::FreeQueue),
                 _ => {}
@@ -244,7 +248,7 @@ impl<M: Memory> Scheduler<M> {
 
     fn step_queues(&mut self) -> bool {
         if self.cpu.is_polled() && self.core_busy.contains(&true) {
-            self.poll_doorbells();
+            self.poll_doorbells(self.queues.len() as u32);
         }
         let mut worked = false;
         let mut index = 0;
@@ -383,6 +387,23 @@ impl<M: Memory> Scheduler<M> {
             // Parameters of what still runs stay allocated: the kernel may read them.
             self.orphans.extend(stream.end_all(error));
         }
+    }
+
+    /// It has panicked with this text: whatever is outstanding, and whatever comes later, ends with an error.
+    pub fn crash(&mut self, text: String) {
+        let error = self.shared.failed.set(DeviceError::Crashed(text));
+        // Who waits for an answer hears at once that none will come: its end of the channel is dropped.
+        self.removals.clear();
+        self.recoveries.clear();
+        for command in self.shared.inbox.close().into_iter().chain(std::mem::take(&mut self.commands)) {
+            if let Command::Submit(id, op) = command
+                && let Some(stream) = self.streams.get(&id)
+            {
+                stream.shared.end(&op, Some(error.clone()));
+            }
+        }
+        self.end_halt();
+        self.end_all(&error);
     }
 
     fn close(&mut self) {

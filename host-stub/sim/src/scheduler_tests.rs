@@ -333,6 +333,18 @@ fn wrong_doorbell_of_a_kernel_that_returns_ends_its_launch() {
     assert_eq!(rig.stream.peek(), Waited::Done(rig.shared.failed.get()));
 }
 
+/// Case 105.
+#[test]
+fn doorbell_of_a_queue_above_all_that_were_acquired_is_seen() {
+    let mut rig = Rig::new(8, true);
+    rig.launch();
+    *rig.late.lock().unwrap() = Some((QUEUES - 1, 1));
+    rig.kernel_returns(0);
+    rig.settle();
+    assert_eq!(rig.failed(), format!("sq {}: doorbell on a free queue", QUEUES - 1));
+    assert_eq!(rig.stream.peek(), Waited::Done(rig.shared.failed.get()));
+}
+
 #[test]
 fn launch_answers_for_its_own_tasks_alone() {
     let mut rig = Rig::new(8, true);

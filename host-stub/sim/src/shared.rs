@@ -8,7 +8,7 @@ use std::time::Duration;
 use hcomm_aicpu::spec::queue::QueueStatus;
 use hcomm_aicpu::spec::soc::Soc;
 
-use super::alloc::{AllocError, Allocator, Kind};
+use super::alloc::{AllocError, Allocator, FreeError, Kind};
 use super::baton::Baton;
 use super::error::{DeviceError, DoorbellError};
 use super::event::{Feed, HostThread, Origin, Range, What};
@@ -111,9 +111,33 @@ impl<M: Memory> Shared<M> {
     /// # Panics
     /// If it is not the address of a live allocation.
     pub fn free_own(&self, addr: u64, host: Option<HostThread>) {
+        let freed = self.free(addr, host, Allocator::free);
+        freed.expect("the device frees only what it has allocated");
+    }
+
+    /// Frees what the user has allocated.
+    ///
+    /// # Errors
+    /// [`FreeError`].
+    pub fn free_user(&self, addr: u64) -> Result<(), FreeError> {
+        self.free(addr, Some(HostThread::current()), Allocator::free_user)
+    }
+
+    /// Frees, and gives memory that is no longer needed back to the system.
+    fn free(
+        &self,
+        addr: u64,
+        host: Option<HostThread>,
+        free: impl FnOnce(&mut Allocator, u64) -> Result<u64, FreeError>,
+    ) -> Result<(), FreeError> {
         let mut alloc = self.lock_alloc();
-        let len = alloc.free(addr).expect("the device frees only what it has allocated");
+        let len = free(&mut alloc, addr)?;
         self.events.send(|| What::Free { host, range: Range { addr, len } });
+        // Under the lock: nobody else can have been given the range.
+        for (start, len) in alloc.take_unused() {
+            self.memory.discard(start, len);
+        }
+        Ok(())
     }
 
     /// Waits for an answer of the scheduler: at most `limit`, but in deterministic mode as long as anything goes on.

@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 use std::mem::offset_of;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use hcomm_aicpu::spec::mailbox::{BACKTRACE_LEN, FaultKind, FaultRecord};
+use hcomm_aicpu::spec::map::{IMAGE_PHYS, IMAGE_SIZE};
 
 use super::symbols::{Place, Symbols};
 use hcomm_mapping::SharedMemory;
@@ -82,14 +84,18 @@ pub fn fault_text(memory: &SharedMemory, phys: u64, kind: FaultKind, symbols: &S
 }
 
 /// Where a core that has no fault is, from its program counter and frame pointer.
-pub fn running_text(memory: &SharedMemory, pc: u64, mut fp: u64, symbols: &Symbols<'_>) -> String {
-    let stack = symbols.stack();
+pub fn running_text(memory: &SharedMemory, pc: u64, fp: u64, symbols: &Symbols<'_>) -> String {
+    let callers = callers(symbols.stack(), fp, |addr| memory.word64(addr).load(Ordering::Relaxed));
+    format!("{} [pc {pc:#x}]", way(symbols, pc, callers))
+}
+
+/// Addresses of the calls on a stack, innermost first. Neither the stack's symbols nor the frame pointer are trusted.
+fn callers(stack: Range<u64>, mut fp: u64, word: impl Fn(u64) -> u64) -> Vec<u64> {
+    let (low, high) = (IMAGE_PHYS, IMAGE_PHYS + IMAGE_SIZE);
+    let (mut floor, end) = (stack.start.clamp(low, high), stack.end.clamp(low, high));
     let mut callers = Vec::new();
     // A frame is {frame pointer of the caller, return address}; it counts only on the stack and above the last one.
-    let mut floor = stack.start;
-    while callers.len() < BACKTRACE_LEN && fp.is_multiple_of(16) && (floor..stack.end.saturating_sub(15)).contains(&fp)
-    {
-        let word = |addr| memory.word64(addr).load(Ordering::Relaxed);
+    while callers.len() < BACKTRACE_LEN && fp.is_multiple_of(16) && (floor..end.saturating_sub(15)).contains(&fp) {
         let (next, addr) = (word(fp), word(fp + 8));
         if addr == 0 {
             break;
@@ -97,7 +103,7 @@ pub fn running_text(memory: &SharedMemory, pc: u64, mut fp: u64, symbols: &Symbo
         callers.push(addr - 1);
         (floor, fp) = (fp + 16, next);
     }
-    format!("{} [pc {pc:#x}]", way(symbols, pc, callers))
+    callers
 }
 
 /// "in f (file:line), called by g (file:line), ...": the function at `at` and the calls that led there, without the panic
@@ -168,6 +174,23 @@ fn status(esr: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Case 104.
+    #[test]
+    fn frames_are_read_inside_the_image_alone() {
+        let end = IMAGE_PHYS + IMAGE_SIZE;
+        let read = |addr: u64| {
+            assert!((IMAGE_PHYS..=end - 8).contains(&addr) && addr.is_multiple_of(8), "{addr:#x}");
+            // The caller's frame is the next one; each return address is that of the frame.
+            if addr.is_multiple_of(16) { addr + 16 } else { addr }
+        };
+        for stack in [0..u64::MAX, u64::MAX..0, 0..0, IMAGE_PHYS..end, end..u64::MAX, 0..IMAGE_PHYS] {
+            for fp in [0, 8, IMAGE_PHYS - 16, IMAGE_PHYS, end - 32, end - 16, end, u64::MAX - 15, u64::MAX] {
+                callers(stack.clone(), fp, read);
+            }
+        }
+        assert_eq!(callers(0..u64::MAX, end - 32, read), [end - 25, end - 9]);
+    }
 
     #[test]
     fn syndromes_have_names() {

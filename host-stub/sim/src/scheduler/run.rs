@@ -1,5 +1,6 @@
 //! The loop of the scheduler's thread.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use super::Progress;
@@ -15,7 +16,30 @@ const SPIN: Duration = Duration::from_micros(50);
 const NAP: Duration = Duration::from_micros(5);
 
 /// The scheduler's thread in deterministic mode: one step a turn.
-pub fn run_by_turns<M: Memory>(mut scheduler: Scheduler<M>, baton: &Baton) {
+pub fn run_by_turns<M: Memory>(scheduler: Scheduler<M>, baton: &Baton) {
+    until_panic(scheduler, |scheduler| step_by_turns(scheduler, baton));
+}
+
+/// The scheduler's thread: steps until it is told to stop, and sleeps when there is nothing to do.
+pub fn run<M: Memory>(scheduler: Scheduler<M>, inbox: &Inbox) {
+    until_panic(scheduler, |scheduler| step_and_sleep(scheduler, inbox));
+}
+
+/// Runs a scheduler. If it panics, its device has failed, and no call waits for it.
+fn until_panic<M: Memory>(mut scheduler: Scheduler<M>, run: impl FnOnce(&mut Scheduler<M>)) {
+    let Err(payload) = catch_unwind(AssertUnwindSafe(|| run(&mut scheduler))) else { return };
+    let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
+        (Some(text), _) => text,
+        (None, Some(text)) => text.as_str(),
+        (None, None) => "payload without text",
+    };
+    // What is half done does not matter: no task runs any more, and all that is read is what is outstanding.
+    if catch_unwind(AssertUnwindSafe(|| scheduler.crash(text.to_owned()))).is_err() {
+        log::error!("the scheduler could not end what is outstanding");
+    }
+}
+
+fn step_by_turns<M: Memory>(scheduler: &mut Scheduler<M>, baton: &Baton) {
     let _close = CloseAtEnd(baton);
     // A baton that is closed gives no turns, and none are needed for what is left: to stop.
     let mut turn = baton.begin_scheduler();
@@ -46,8 +70,7 @@ impl Drop for CloseAtEnd<'_> {
     }
 }
 
-/// The scheduler's thread: steps until it is told to stop, and sleeps when there is nothing to do.
-pub fn run<M: Memory>(mut scheduler: Scheduler<M>, inbox: &Inbox) {
+fn step_and_sleep<M: Memory>(scheduler: &mut Scheduler<M>, inbox: &Inbox) {
     inbox.attach();
     let started = Instant::now();
     let mut quiet_since = None;

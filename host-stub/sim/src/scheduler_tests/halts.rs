@@ -156,3 +156,35 @@ fn each_of_many_threads_hears_what_it_waited_for() {
     }
     assert_eq!((stream.outstanding(), rig.synchronize(&stream)), (1, Waited::TimedOut(1)));
 }
+
+/// Case 104.
+#[test]
+fn scheduler_that_has_panicked_fails_every_call_at_once() {
+    let mut rig = Rig::new(8, false);
+    let stream = Arc::clone(&rig.stream);
+    rig.launch();
+    let waiting = rig.begin_synchronize(&stream);
+    rig.settle();
+    // One command that has been taken and waits, one that has not been taken, one that comes too late.
+    let answers: Vec<_> = (0..3)
+        .map(|which| {
+            let (reply, answer) = std::sync::mpsc::sync_channel(1);
+            if which == 2 {
+                rig.scheduler.crash("index out of bounds".to_owned());
+            }
+            rig.shared.inbox.send(Command::Recover(super::super::recovery::Recovery::Resume(vec![1], reply)));
+            if which == 0 {
+                rig.settle();
+            }
+            answer
+        })
+        .collect();
+    for answer in answers {
+        assert_eq!(answer.try_recv(), Err(std::sync::mpsc::TryRecvError::Disconnected));
+    }
+    let error = rig.shared.failed.get().unwrap();
+    assert!(error.to_string().ends_with("its scheduler panicked: index out of bounds"), "{error}");
+    assert_eq!(format!("{error:?}"), error.to_string(), "what unwrap prints");
+    assert_eq!(waiting.wait(Duration::ZERO), Waited::Done(Some(error)));
+    assert!(rig.shared.inbox.is_closed());
+}
