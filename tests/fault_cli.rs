@@ -172,3 +172,27 @@ fn host_that_ends_by_itself_leaves_no_process_behind() {
         assert_eq!(marked(&mark), Vec::<String>::new(), "{args:?}");
     }
 }
+
+/// Case 106.
+#[test]
+fn fault_that_hits_nothing_is_told() {
+    for cpu in ["native", "qemu"] {
+        for fault in ["sdma-error:task=0x99", "dead-queue:stream=77", "slow-queue:sq=9", "hang:n=5", "doorbell:n=9"] {
+            let (code, stderr) = run(cpu, &[fault]);
+            let rule: host_stub::FaultRule = fault.parse().unwrap();
+            let text = format!("warning: the fault {rule} did not happen: ");
+            assert!(code == 0 && stderr.contains(&text), "{cpu} {fault}: {code} {stderr}");
+        }
+        for fault in ["sdma-error", "doorbell", "panic", "dead-queue:after=1", "slow-queue:time=1ms"] {
+            let (_, stderr) = run(cpu, &[fault]);
+            assert!(!stderr.contains("did not happen"), "{cpu} {fault}: {stderr}");
+        }
+    }
+}
+
+/// Case 106.
+#[test]
+fn run_of_no_bytes_says_that_nothing_was_copied() {
+    let output = host_stub(["run", "--cpu", "native", "--len", "0"]);
+    assert!(output.status.success() && stdout(&output).contains("verified   nothing: --len 0 copies no bytes"));
+}

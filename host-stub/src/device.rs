@@ -32,7 +32,7 @@ use hcomm_sim::deadlock::{self, LIMIT_VAR, WARN_AFTER};
 use hcomm_sim::engine::EnginePool;
 use hcomm_sim::event::feed::{Clock, HostCall};
 use hcomm_sim::event::{Feed, HostThread, Range, Seed, Trace, What};
-use hcomm_sim::fault::{Fault, FaultCounter, FaultPlan, KernelFault};
+use hcomm_sim::fault::{Fault, FaultCounter, FaultLog, FaultPlan, FaultRule, KernelFault};
 use hcomm_sim::hosts::{self, spawn_own};
 use hcomm_sim::inbox::Recovery;
 use hcomm_sim::inbox::{Command, Inbox};
@@ -164,7 +164,12 @@ impl Inner {
 
     /// The fault that the plan has for the next launch on a stream.
     pub(crate) fn kernel_fault(&self, stream_id: u32) -> Option<KernelFault> {
-        self.kernel_faults.lock().unwrap_or_else(PoisonError::into_inner).launch(stream_id)
+        let rule = self.kernel_faults.lock().unwrap_or_else(PoisonError::into_inner).launch(stream_id)?;
+        self.shared.fault_log.note(rule);
+        match rule.fault {
+            Fault::Kernel(fault) => Some(fault),
+            _ => None,
+        }
     }
 
     /// Whether the scheduler can't answer any more.
@@ -270,6 +275,7 @@ impl Device {
             queues: QueueTable::new(MAX_QUEUES),
             counters: DeviceCounters::default(),
             strict: options.strict,
+            fault_log: FaultLog::default(),
             failed: FirstError::default(),
             events: match &baton {
                 Some(baton) => Feed::new(memory.slot(), Clock::Virtual(Arc::clone(baton)), MAX_QUEUES),
@@ -458,6 +464,11 @@ impl Device {
     /// What was recorded so far: nothing, unless the device is in deterministic mode or was told to record.
     pub fn trace(&self) -> Trace {
         self.0.shared.events.trace(self.0.shared.memory.hbm_base())
+    }
+
+    /// Faults that the device was opened with and that have not happened so far: nothing has matched them.
+    pub fn faults_left(&self) -> Vec<FaultRule> {
+        self.0.shared.fault_log.missing(&self.0.options.faults)
     }
 
     /// Counts since the device was opened.

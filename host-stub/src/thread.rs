@@ -289,6 +289,7 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
         // A doorbell that is a store can't be refused: the queue says so before.
         if refuse_at == 1 && inner.options.cpu == Cpu::Qemu {
             registers.set_state(QueueStatus::REFUSING);
+            shared.inbox.send(Command::Refused(sq_id));
         }
     }
     let tag = DescriptorTag::live(*generation);

@@ -140,10 +140,11 @@ impl<M: Memory> Scheduler<M> {
     fn inject(&mut self, sq_id: u32, task: &Task) -> Result<(), TaskError> {
         let Action::Sdma { src, dst, len, .. } = task.action else { return Ok(()) };
         let Some(name) = self.queue_mut(sq_id).map(|queue| queue.config.name()) else { return Ok(()) };
-        match self.faults.task(name, task.task_id) {
-            Some(Fault::Translation) => Err(TaskError::Translation { src, len }),
-            Some(_) => Err(TaskError::Engine { src, dst, len }),
-            None => Ok(()),
+        let Some(rule) = self.faults.task(name, task.task_id) else { return Ok(()) };
+        self.shared.fault_log.note(rule);
+        match rule.fault {
+            Fault::Translation => Err(TaskError::Translation { src, len }),
+            _ => Err(TaskError::Engine { src, dst, len }),
         }
     }
 

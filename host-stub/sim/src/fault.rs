@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::BuildHasher;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::error::QueueName;
@@ -326,6 +327,35 @@ impl FaultPlan {
     }
 }
 
+/// Rules of a plan that have hit something, for whoever asked for a fault that never came.
+#[derive(Debug, Default)]
+pub struct FaultLog(Mutex<Vec<FaultRule>>);
+
+impl FaultLog {
+    fn lock(&self) -> MutexGuard<'_, Vec<FaultRule>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This fault has happened.
+    pub fn note(&self, rule: FaultRule) {
+        let mut happened = self.lock();
+        if !happened.contains(&rule) {
+            happened.push(rule);
+        }
+    }
+
+    /// What `queue` does with the rules of `plan` that `is` picks has happened.
+    pub fn note_queue(&self, plan: &FaultPlan, queue: QueueName, is: fn(Fault) -> bool) {
+        plan.of_queue(queue, is).for_each(|rule| self.note(*rule));
+    }
+
+    /// Rules of `plan` that have hit nothing.
+    pub fn missing(&self, plan: &FaultPlan) -> Vec<FaultRule> {
+        let happened = self.lock();
+        plan.rules.iter().filter(|rule| !happened.contains(rule)).copied().collect()
+    }
+}
+
 /// A plan and how often each of its rules has matched.
 #[derive(Debug, Default)]
 pub struct FaultCounter(Vec<(FaultRule, u64)>);
@@ -338,7 +368,7 @@ impl FaultCounter {
     }
 
     /// The fault of a task, if it is the one that a rule hits.
-    pub fn task(&mut self, queue: QueueName, task_id: u32) -> Option<Fault> {
+    pub fn task(&mut self, queue: QueueName, task_id: u32) -> Option<FaultRule> {
         self.count(|rule| {
             let is_task = matches!(rule.fault, Fault::SdmaError | Fault::Translation);
             is_task && rule.hits(queue) && rule.task_id.is_none_or(|id| id == task_id)
@@ -346,21 +376,16 @@ impl FaultCounter {
     }
 
     /// The fault of a launch on a stream, if it is the one that a rule hits.
-    pub fn launch(&mut self, stream_id: u32) -> Option<KernelFault> {
-        let fault = self
-            .count(|rule| matches!(rule.fault, Fault::Kernel(_)) && rule.stream_id.is_none_or(|id| id == stream_id));
-        match fault {
-            Some(Fault::Kernel(fault)) => Some(fault),
-            _ => None,
-        }
+    pub fn launch(&mut self, stream_id: u32) -> Option<FaultRule> {
+        self.count(|rule| matches!(rule.fault, Fault::Kernel(_)) && rule.stream_id.is_none_or(|id| id == stream_id))
     }
 
-    fn count(&mut self, matches: impl Fn(&FaultRule) -> bool) -> Option<Fault> {
+    fn count(&mut self, matches: impl Fn(&FaultRule) -> bool) -> Option<FaultRule> {
         let mut hit = None;
         for (rule, count) in self.0.iter_mut().filter(|(rule, _)| matches(rule)) {
             *count += 1;
             if *count == rule.n {
-                hit = hit.or(Some(rule.fault));
+                hit = hit.or(Some(*rule));
             }
         }
         hit
@@ -451,8 +476,10 @@ mod tests {
         let hits: Vec<_> = [(QUEUE, 1), (other, 2), (QUEUE, 3), (QUEUE, 4), (other, 9), (other, 9)]
             .map(|(queue, task)| counter.task(queue, task))
             .into();
-        assert_eq!(hits, [None, None, Some(Fault::SdmaError), None, Some(Fault::Translation), None]);
-        assert_eq!([1, 1, 1].map(|stream| counter.launch(stream)), [None, Some(KernelFault::Panic), None]);
+        let faults = hits.into_iter().map(|hit| hit.map(|rule| rule.fault)).collect::<Vec<_>>();
+        assert_eq!(faults, [None, None, Some(Fault::SdmaError), None, Some(Fault::Translation), None]);
+        let launches = [1, 1, 1].map(|stream| counter.launch(stream).map(|rule| rule.fault));
+        assert_eq!(launches, [None, Some(Fault::Kernel(KernelFault::Panic)), None]);
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub enum Command {
     Rung(u32),
     /// A doorbell was refused.
     BadDoorbell(u32, DoorbellError),
+    /// A doorbell was refused, as the fault plan says.
+    Refused(u32),
     /// The kernel on a core has ended.
     CoreEnded,
     /// An engine has done the task at the head of a queue.

@@ -17,6 +17,7 @@ use hcomm_aicpu::spec::queue::QueueStatus;
 
 use super::error::{DeviceError, DoorbellError, QueueName};
 use super::event::What;
+use super::fault::Fault;
 use super::host_stream::HostStream;
 use super::inbox::Command;
 use super::memory::Memory;
@@ -158,6 +159,7 @@ impl<M: Memory> Scheduler<M> {
             }
             Command::Rung(sq_id) => self.activate(sq_id),
             Command::BadDoorbell(sq_id, error) => self.bad_doorbell(sq_id, error),
+            Command::Refused(sq_id) => self.note_fault(sq_id, |fault| fault == Fault::Doorbell),
             // The step that follows polls the cores.
             Command::CoreEnded => {}
             Command::Transferred { sq_id, result } => self.transferred(sq_id, result),
@@ -182,8 +184,11 @@ impl<M: Memory> Scheduler<M> {
             self.queues.resize_with(index + 1, || None);
         }
         let faults = &self.config.faults;
-        let hold =
-            Stall { delay: faults.delay(config.name()), runs_left: faults.dead_after(config.name()), since: None };
+        let hold = Stall {
+            delay: faults.delay(config.name()),
+            runs_left: faults.dead_after(config.name()),
+            ..Stall::default()
+        };
         self.lives += 1;
         self.queues[index] = Some(HwQueue { hold, ..HwQueue::new(config, self.lives) });
     }
@@ -278,6 +283,7 @@ impl<M: Memory> Scheduler<M> {
             match self.queue_mut(sq_id) {
                 Some(queue) if queue.is_runnable() => {
                     if queue.hold.keeps(now) {
+                        self.note_hold(sq_id);
                         worked |= self.check_stalled(sq_id) || self.listen(sq_id);
                         break;
                     }
@@ -289,6 +295,25 @@ impl<M: Memory> Scheduler<M> {
             worked |= !self.queue_mut(sq_id).is_some_and(|queue| queue.is_parked());
         }
         worked
+    }
+
+    /// Faults of the plan that the queue is hit by have happened.
+    fn note_fault(&self, sq_id: u32, is: fn(Fault) -> bool) {
+        if let Some(queue) = self.queues.get(sq_id as usize).and_then(Option::as_ref) {
+            self.shared.fault_log.note_queue(&self.config.faults, queue.config.name(), is);
+        }
+    }
+
+    /// A fault keeps the queue from its next task.
+    fn note_hold(&mut self, sq_id: u32) {
+        let Some(queue) = self.queue_mut(sq_id) else { return };
+        let is_dead = queue.hold.runs_left == Some(0);
+        if !std::mem::replace(&mut queue.hold.is_noted, true) || is_dead {
+            match is_dead {
+                true => self.note_fault(sq_id, |fault| fault == Fault::DeadQueue),
+                false => self.note_fault(sq_id, |fault| matches!(fault, Fault::SlowQueue(_))),
+            }
+        }
     }
 
     /// Fails the device if the task at the head of a queue has waited for too long.
@@ -328,6 +353,7 @@ impl<M: Memory> Scheduler<M> {
                 let refuse_at = entry.refuse_at.load(Ordering::Relaxed);
                 if self.cpu.is_polled() && refuse_at != 0 && seen + 1 >= refuse_at {
                     Registers::of(&*self.shared.memory, sq_id).set_state(QueueStatus::REFUSING);
+                    self.note_fault(sq_id, |fault| fault == Fault::Doorbell);
                 }
             }
             if let Some(origin) = origin {

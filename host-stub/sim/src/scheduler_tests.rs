@@ -15,6 +15,7 @@ use super::alloc::{Allocator, Kind, PAGE};
 use super::cpu::{Cpu, CpuFault, KernelEntry, KernelFn, Returned};
 use super::error::{DeviceError, DoorbellError};
 use super::event::{Feed, Origin};
+use super::fault::FaultLog;
 use super::inbox::{Command, Inbox};
 use super::memory::{Memory, OutsideHbm};
 use super::notify::Owner;
@@ -172,6 +173,7 @@ impl Rig {
             queues: QueueTable::new(QUEUES),
             counters: DeviceCounters::default(),
             strict: true,
+            fault_log: FaultLog::default(),
             failed: FirstError::default(),
             events: Feed::off(),
             baton: None,

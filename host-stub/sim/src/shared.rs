@@ -12,6 +12,7 @@ use super::alloc::{AllocError, Allocator, FreeError, Kind};
 use super::baton::Baton;
 use super::error::{DeviceError, DoorbellError};
 use super::event::{Feed, HostThread, Origin, Range, What};
+use super::fault::FaultLog;
 use super::inbox::{Command, Inbox};
 use super::memory::Memory;
 use super::queue::{QueueTable, Registers, check_doorbell, distance};
@@ -80,6 +81,8 @@ pub struct Shared<M> {
     pub counters: DeviceCounters,
     /// What a kernel forgets is an error, not a warning.
     pub strict: bool,
+    /// Faults of the plan that have happened.
+    pub fault_log: FaultLog,
     /// The first error.
     pub failed: FirstError,
     /// Events.
@@ -175,6 +178,7 @@ impl<M: Memory> Shared<M> {
         if let Some(entry) = entry {
             let ring = entry.rings.fetch_add(1, Ordering::Relaxed) + 1;
             if ring == entry.refuse_at.load(Ordering::Relaxed) {
+                self.inbox.send(Command::Refused(sq_id));
                 return Err(self.refuse(sq_id, tail, origin, DoorbellError::Refused));
             }
         }

@@ -11,6 +11,8 @@ pub struct Stall {
     pub runs_left: Option<u64>,
     /// When the task at the head could have run for the first time.
     pub since: Option<Duration>,
+    /// It has been noted that the fault happened.
+    pub is_noted: bool,
 }
 
 impl Stall {

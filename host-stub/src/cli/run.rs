@@ -142,5 +142,8 @@ fn report(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "tasks      {tasks}")?;
     writeln!(out, "notifies   {control_tasks}: start and end")?;
     writeln!(out, "doorbells  {doorbells}")?;
-    writeln!(out, "verified   {len} of {len} bytes equal, seed {:#x}", answer.seed)
+    match len {
+        0 => writeln!(out, "verified   nothing: --len 0 copies no bytes"),
+        len => writeln!(out, "verified   {len} of {len} bytes equal, seed {:#x}", answer.seed),
+    }
 }

@@ -137,6 +137,17 @@ pub struct Session {
     ccl_buf_size: u64,
 }
 
+impl Drop for Session {
+    /// A fault that was asked for and has hit nothing is told: the run has tested nothing.
+    fn drop(&mut self) {
+        for rule in self.device.faults_left() {
+            // Nowhere to tell it to is no reason to stop.
+            let _ =
+                writeln!(io::stderr(), "warning: the fault {rule} did not happen: nothing that was run has matched it");
+        }
+    }
+}
+
 impl Session {
     /// Opens the device and acquires what the kernels need.
     pub fn open(args: &SessionArgs, ccl_buffer: Option<u64>) -> Result<Self, Failure> {

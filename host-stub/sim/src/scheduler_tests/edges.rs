@@ -3,7 +3,7 @@
 use std::sync::mpsc::sync_channel;
 
 use super::super::hosts::HostThreads;
-use super::super::recovery::Recovery;
+use super::super::inbox::Recovery;
 use super::*;
 
 /// A process whose threads all wait.

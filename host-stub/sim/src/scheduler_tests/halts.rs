@@ -172,7 +172,7 @@ fn scheduler_that_has_panicked_fails_every_call_at_once() {
             if which == 2 {
                 rig.scheduler.crash("index out of bounds".to_owned());
             }
-            rig.shared.inbox.send(Command::Recover(super::super::recovery::Recovery::Resume(vec![1], reply)));
+            rig.shared.inbox.send(Command::Recover(super::super::inbox::Recovery::Resume(vec![1], reply)));
             if which == 0 {
                 rig.settle();
             }
