@@ -85,7 +85,7 @@ fn host_calls_tasks_and_notifies_are_told_with_their_ranges() {
             ),
             find(events, "set notify", |what| matches!(what, What::NotifySet { by: NotifyUser::Task(_), .. })),
             find(events, "taken notify", |what| matches!(what, What::NotifyTaken { by: NotifyUser::Task(_), .. })),
-            find(events, "ended launch", |what| matches!(what, What::LaunchEnded { launch: 1 })),
+            find(events, "ended launch", |what| matches!(what, What::LaunchEnded { launch: 1, .. })),
             find(events, "synchronized", |what| matches!(what, What::Synchronized { .. })),
             find(
                 events,

@@ -27,6 +27,9 @@ use crate::thread::ThreadTable;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::alloc::{Allocator, Kind};
 use hcomm_sim::baton::Baton;
+use hcomm_sim::check::findings::{Findings, Receiver};
+use hcomm_sim::check::list::{CHECK_VAR, Checks};
+use hcomm_sim::check::race::RaceCheck;
 use hcomm_sim::cpu::KernelEntry;
 use hcomm_sim::deadlock::{self, LIMIT_VAR, WARN_AFTER};
 use hcomm_sim::engine::EnginePool;
@@ -95,6 +98,9 @@ pub struct DeviceOptions {
     /// `None`: as `HCOMM_SIM_DEADLOCK_LIMIT` says, in seconds, and without that variable there is none: waits keep their own.
     /// In deterministic mode it is virtual time, and 200 ms if nothing is said.
     pub deadlock_limit: Option<Duration>,
+    /// Checks to make. `None`: those that `HCOMM_SIM_CHECK` lists, and without that variable none. A finding changes nothing
+    /// of the run: the next synchronise of the stream, or the copy or free that is part of it, returns [`Error::Race`].
+    pub checks: Option<Checks>,
 }
 
 impl Default for DeviceOptions {
@@ -115,6 +121,7 @@ impl Default for DeviceOptions {
             watchdog: Duration::from_secs(10),
             record: false,
             deadlock_limit: None,
+            checks: None,
         }
     }
 }
@@ -152,6 +159,7 @@ pub(crate) struct Inner {
     image: Option<Arc<Image>>,
     next_stream_id: AtomicU32,
     kernel_faults: Mutex<FaultCounter>,
+    findings: Arc<Findings>,
     /// Id of the process that has opened it.
     owner: u32,
 }
@@ -200,6 +208,16 @@ impl Inner {
         }
     }
 
+    /// # Errors
+    /// [`Error::Race`]: what the checks have found for `receiver`, once.
+    pub(crate) fn check_findings(&self, receiver: Receiver) -> Result<(), Error> {
+        if !self.options.checks.is_some_and(|checks| checks.race) {
+            return Ok(());
+        }
+        self.shared.events.flush();
+        self.findings.take(receiver).map_or(Ok(()), |race| Err(Error::Race(Box::new(race))))
+    }
+
     pub(crate) fn allocate(&self, len: u64, kind: Kind) -> Result<DeviceAddr, Error> {
         let _call = self.shared.events.host_call();
         Ok(DeviceAddr(self.shared.allocate(len, kind)?))
@@ -213,7 +231,8 @@ impl Inner {
     pub(crate) fn free_user(&self, addr: DeviceAddr) -> Result<(), Error> {
         self.check_owner()?;
         let _call = self.shared.events.host_call();
-        Ok(self.shared.free_user(addr.0)?)
+        self.shared.free_user(addr.0)?;
+        self.check_findings(Receiver::Host(HostThread::current()))
     }
 }
 
@@ -248,7 +267,9 @@ impl Device {
         check_faults(&options)?;
         let deadlock_limit =
             options.deadlock_limit.map_or_else(deadlock_limit_of_environment, |limit| Ok(Some(limit)))?;
-        let options = DeviceOptions { deadlock_limit, ..options };
+        let checks = options.checks.map_or_else(checks_of_environment, Ok)?;
+        let findings = Arc::new(Findings::default());
+        let options = DeviceOptions { deadlock_limit, checks: Some(checks), ..options };
         let baton = match (options.deterministic, options.cpu) {
             (Some(_), Cpu::Qemu) => return Err(Error::DeterministicQemu),
             (Some(seed), Cpu::Native) => {
@@ -277,11 +298,7 @@ impl Device {
             strict: options.strict,
             fault_log: FaultLog::default(),
             failed: FirstError::default(),
-            events: match &baton {
-                Some(baton) => Feed::new(memory.slot(), Clock::Virtual(Arc::clone(baton)), MAX_QUEUES),
-                None if options.record => Feed::new(memory.slot(), Clock::Real(Instant::now()), MAX_QUEUES),
-                None => Feed::off(),
-            },
+            events: feed(&options, checks, memory.slot(), baton.as_ref(), &findings),
             baton: baton.clone(),
         });
         let cpu: Box<dyn hcomm_sim::cpu::Cpu> = match &image {
@@ -325,6 +342,7 @@ impl Device {
             image,
             next_stream_id: AtomicU32::new(1),
             kernel_faults,
+            findings,
             owner: std::process::id(),
         })))
     }
@@ -380,7 +398,8 @@ impl Device {
         }
         self.0.shared.lock_alloc().check_user(addr.0, bytes.len() as u64)?;
         let _call = self.host_copy(Range::default(), Range { addr: addr.0, len: bytes.len() as u64 });
-        Ok(self.0.shared.memory.write(addr.0, bytes)?)
+        self.0.shared.memory.write(addr.0, bytes)?;
+        self.0.check_findings(Receiver::Host(HostThread::current()))
     }
 
     /// Copies device memory into bytes of the host. Does not wait for any stream. A failed device can still be read. No bytes at
@@ -395,7 +414,8 @@ impl Device {
         }
         self.0.shared.lock_alloc().check_user(addr.0, out.len() as u64)?;
         let _call = self.host_copy(Range { addr: addr.0, len: out.len() as u64 }, Range::default());
-        Ok(self.0.shared.memory.read(addr.0, out)?)
+        self.0.shared.memory.read(addr.0, out)?;
+        self.0.check_findings(Receiver::Host(HostThread::current()))
     }
 
     /// Checks that a range is inside one live allocation of the user.
@@ -420,7 +440,8 @@ impl Device {
         self.check_range(dst, len)?;
         self.check_range(src, len)?;
         let _call = self.host_copy(Range { addr: src.0, len }, Range { addr: dst.0, len });
-        Ok(self.0.shared.memory.copy(dst.0, src.0, len)?)
+        self.0.shared.memory.copy(dst.0, src.0, len)?;
+        self.0.check_findings(Receiver::Host(HostThread::current()))
     }
 
     /// Tells that the calling thread copies; it has done so when what this gives is dropped.
@@ -501,4 +522,33 @@ fn deadlock_limit_of_environment() -> Result<Option<Duration>, Error> {
     let text = value.to_string_lossy();
     let bad = |must| Error::BadDeadlockLimit { value: text.clone().into_owned(), must };
     deadlock::parse_limit(&text).map(Some).map_err(bad)
+}
+
+/// The checks that `HCOMM_SIM_CHECK` lists; none without it.
+///
+/// # Errors
+/// [`Error::BadChecks`].
+fn checks_of_environment() -> Result<Checks, Error> {
+    let Some(value) = std::env::var_os(CHECK_VAR) else { return Ok(Checks::NONE) };
+    value.to_string_lossy().parse().map_err(Error::BadChecks)
+}
+
+/// Where the events of a device go.
+fn feed(
+    options: &DeviceOptions,
+    checks: Checks,
+    slot: usize,
+    baton: Option<&Arc<Baton>>,
+    findings: &Arc<Findings>,
+) -> Feed {
+    let mut feed = match baton {
+        Some(baton) => Feed::new(slot, Clock::Virtual(Arc::clone(baton)), MAX_QUEUES),
+        None if options.record => Feed::new(slot, Clock::Real(Instant::now()), MAX_QUEUES),
+        None if checks != Checks::NONE => Feed::new(slot, Clock::Real(Instant::now()), MAX_QUEUES).without_recorder(),
+        None => Feed::off(),
+    };
+    if checks.race {
+        feed.observe(Box::new(RaceCheck::new(Arc::clone(findings))));
+    }
+    feed
 }

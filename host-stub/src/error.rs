@@ -8,7 +8,9 @@ use crate::loader::LoadError;
 use crate::product::Refusal;
 use hcomm_mapping::MemoryError;
 use hcomm_sim::alloc::{AccessError, AllocError, FreeError};
-use hcomm_sim::error::DeviceError;
+use hcomm_sim::check::list::BadCheck;
+use hcomm_sim::check::race::Race;
+use hcomm_sim::error::{DeviceError, RT_TS_ERROR};
 use hcomm_sim::memory::OutsideHbm;
 
 /// Why a call of the host API failed.
@@ -35,6 +37,12 @@ pub enum Error {
     /// The device reported an error.
     #[error("device error {code}: {0}", code = .0.runtime_code())]
     Device(DeviceError),
+    /// Two accesses to device memory that nothing orders. The device works on.
+    #[error("device error {RT_TS_ERROR}: {0}")]
+    Race(Box<Race>),
+    /// `HCOMM_SIM_CHECK` can't be read.
+    #[error("HCOMM_SIM_CHECK: {0}")]
+    BadChecks(#[source] BadCheck),
     /// The device reported an error before this call.
     #[error("device already failed: {0}")]
     AlreadyFailed(DeviceError),

@@ -20,6 +20,7 @@ use crate::loader::LoadError;
 use crate::product::Side;
 use hcomm_sim::alloc::Kind;
 use hcomm_sim::baton::{Baton, NoTurn};
+use hcomm_sim::check::findings::Receiver;
 use hcomm_sim::cpu::KernelEntry;
 use hcomm_sim::event::{HostThread, What};
 use hcomm_sim::fault::KernelFault;
@@ -338,12 +339,14 @@ impl Stream {
     /// [`Error::Timeout`] too; the work goes on then.
     pub fn synchronize_for(&self, timeout: Duration) -> Result<(), Error> {
         self.device.0.check_owner()?;
+        let call = self.device.0.shared.events.host_call();
         let result = self.wait_for(timeout);
         if !matches!(result, Err(Error::Timeout { .. } | Error::SchedulerGone | Error::Deadlock { .. })) {
             let (host, stream_id) = (HostThread::current(), self.id());
             self.device.0.shared.events.send(|| What::Synchronized { host, stream_id });
         }
-        result
+        drop(call);
+        result.and_then(|()| self.device.0.check_findings(Receiver::Stream(self.id())))
     }
 
     fn wait_for(&self, timeout: Duration) -> Result<(), Error> {

@@ -9,6 +9,7 @@ use hcomm_aicpu::spec::code;
 use super::binary::BinaryError;
 use super::{last_error, owner, recent};
 use hcomm_sim::alloc::AllocError;
+use hcomm_sim::error::RT_TS_ERROR;
 use host_stub::Error;
 use host_stub::backend::native::in_kernel;
 use host_stub::loader::LoadError;
@@ -176,6 +177,7 @@ fn acl_code_of(error: &Error) -> i32 {
     match error {
         // The first error of a device is the answer to every later call, not what would come after it.
         Error::Device(error) | Error::AlreadyFailed(error) => error.runtime_code(),
+        Error::Race(_) => RT_TS_ERROR,
         Error::Alloc(AllocError::OutOfMemory { .. }) => ACL_ERROR_RT_MEMORY_ALLOCATION,
         Error::Alloc(AllocError::Zero) | Error::Free(_) | Error::Access(_) | Error::OutsideHbm(_) => {
             ACL_ERROR_INVALID_PARAM

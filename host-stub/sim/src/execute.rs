@@ -66,8 +66,7 @@ impl<M: Memory> Scheduler<M> {
                 let before = queue.before.clone();
                 let by = RecordedBy::Task { queue: queue.life, task: queue.done_total + 1, rung_at: queue.rung_at() };
                 let user = NotifyUser::Task(place(queue));
-                self.record(id, effect, by, &before)?;
-                self.shared.events.tell(|| What::NotifySet { id, by: user });
+                self.record(id, effect, by, user, &before)?;
                 self.task_done(sq_id);
                 Ok(())
             }
@@ -164,8 +163,18 @@ impl<M: Memory> Scheduler<M> {
     }
 
     /// Records a notify and lets the queues that wait for it look again.
-    pub(super) fn record(&mut self, id: u32, effect: Effect, by: RecordedBy, before: &Before) -> Result<(), TaskError> {
+    pub(super) fn record(
+        &mut self,
+        id: u32,
+        effect: Effect,
+        by: RecordedBy,
+        user: NotifyUser,
+        before: &Before,
+    ) -> Result<(), TaskError> {
+        let from = self.notifies.value(id);
         let waiting = self.notifies.record(id, effect, by, before)?;
+        let to = self.notifies.value(id);
+        self.shared.events.tell(|| What::NotifySet { id, by: user, from, to });
         for sq_id in waiting {
             if let Some(wait) = self.queue_mut(sq_id).and_then(|queue| queue.wait.as_mut()) {
                 wait.parked = false;
@@ -181,8 +190,8 @@ impl<M: Memory> Scheduler<M> {
         let Some(queue) = self.queues.get_mut(sq_id as usize).and_then(Option::as_mut) else { return Ok(()) };
         if let Some(before) = taken {
             queue.before.join(before);
-            let by = NotifyUser::Task(place(queue));
-            self.shared.events.tell(|| What::NotifyTaken { id, by });
+            let (by, to) = (NotifyUser::Task(place(queue)), self.notifies.value(id));
+            self.shared.events.tell(|| What::NotifyTaken { id, by, to });
             self.task_done(sq_id);
             return Ok(());
         }

@@ -125,6 +125,11 @@ impl NotifyTable {
         if register.owner == Owner::Host { None } else { register.take_left(id, |_| true) }
     }
 
+    /// Value of `id`: 0 = not set, and of one that is not allocated.
+    pub fn value(&self, id: u32) -> u32 {
+        self.registers.get(&id).map_or(0, |register| register.value)
+    }
+
     /// Name of `id` for messages.
     pub fn name(&self, id: u32) -> NotifyName {
         NotifyName { id, owner: self.registers.get(&id).map(|register| register.owner) }

@@ -76,17 +76,15 @@ impl<M: Memory> Scheduler<M> {
             Op::NotifyRecord { id: notify_id } => {
                 let before = stream.before.clone();
                 let by = RecordedBy::Stream { id, launches_ended: stream.launches_ended };
-                let result = self.record(notify_id, Effect::Set, by, &before);
-                if result.is_ok() {
-                    self.shared.events.tell(|| What::NotifySet { id: notify_id, by: NotifyUser::Stream(id) });
-                }
+                let result = self.record(notify_id, Effect::Set, by, NotifyUser::Stream(id), &before);
                 result.err().map(|error| stream_error(id, error))
             }
             Op::NotifyWait { id: notify_id, timeout_s } => match self.notifies.take(notify_id, Until::Set) {
                 Ok(Some(before)) => {
                     stream.before.join(before);
                     stream.wait = None;
-                    self.shared.events.tell(|| What::NotifyTaken { id: notify_id, by: NotifyUser::Stream(id) });
+                    let (by, to) = (NotifyUser::Stream(id), self.notifies.value(notify_id));
+                    self.shared.events.tell(|| What::NotifyTaken { id: notify_id, by, to });
                     None
                 }
                 Ok(None) => {
@@ -317,7 +315,7 @@ impl<M: Memory> Scheduler<M> {
     fn complete(&mut self, id: StreamId, running: Running, returned: &Returned) {
         let Running { launch, since, rung, queued, error: dropped, .. } = running;
         launch.stats.set(self.rung - rung, self.observed - since, returned.instructions);
-        self.shared.events.tell(|| What::LaunchEnded { launch: launch.number });
+        self.shared.events.tell(|| What::LaunchEnded { launch: launch.number, drained: launch.drain });
         self.free_args(&launch);
         let kernel = || launch.name.to_string();
         // A kernel that returns a code has ended in order: its launch failed, the device has not.

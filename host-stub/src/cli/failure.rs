@@ -3,6 +3,7 @@
 use std::io;
 
 use host_stub::Error;
+use host_stub::sim::error::RT_TS_ERROR;
 
 /// A command that did not do what was asked. The kind decides the exit code.
 #[derive(Debug)]
@@ -72,6 +73,7 @@ impl From<Error> for Failure {
             Error::Load(_) | Error::BadBuffSize(_) | Error::ZeroCclBuffer | Error::Alloc(_) => Self::Usage(text),
             Error::Refused(_) | Error::UnsupportedFault(_) | Error::DeterministicQemu => Self::Unsupported(text),
             Error::Device(error) | Error::AlreadyFailed(error) => Self::Runtime(text, error.runtime_code()),
+            Error::Race(_) => Self::Runtime(text, RT_TS_ERROR),
             _ => Self::Device(text),
         }
     }

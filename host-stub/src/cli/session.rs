@@ -12,6 +12,7 @@ use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 use hcomm_kernel::{LocalCopyParams, STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams};
 use host_stub::comm::BUFFSIZE_VAR;
 use host_stub::product::{DEFAULT_PRODUCT, PRODUCTS, Product};
+use host_stub::sim::check::list::Checks;
 use host_stub::sim::deadlock;
 use host_stub::{
     Comm, CommOptions, ControlPair, Cpu, Device, DeviceOptions, Error, FaultPlan, FaultRule, Kernel, LaunchStats,
@@ -64,6 +65,9 @@ pub struct SessionArgs {
     /// the wait itself.
     #[arg(long, value_name = "SECONDS", value_parser = deadlock::parse_limit)]
     deadlock_limit: Option<Duration>,
+    /// Checks to make: race, all or none. Without it those that HCOMM_SIM_CHECK lists.
+    #[arg(long = "check", value_name = "LIST")]
+    checks: Option<Checks>,
     /// Show all of the device's log on standard error, not its warnings alone.
     #[arg(short, long)]
     pub verbose: bool,
@@ -162,6 +166,7 @@ impl Session {
             image: args.image.clone(),
             faults: FaultPlan::from(args.faults.clone()),
             deadlock_limit: args.deadlock_limit,
+            checks: args.checks,
             ..Default::default()
         };
         if let Some(timeout) = args.timeout.map(Duration::from_secs).or(args.fault_timeout()) {

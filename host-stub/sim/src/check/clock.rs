@@ -34,6 +34,11 @@ impl VectorClock {
         }
     }
 
+    /// Whether `other` knows all that this one knows.
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.0.iter().enumerate().all(|(actor, time)| other.time_of(actor as ActorId) >= *time)
+    }
+
     /// Begins the next step of `actor`: what it did before is ordered before whatever takes over this clock later.
     pub fn tick(&mut self, actor: ActorId) {
         let index = actor as usize;
@@ -58,8 +63,9 @@ mod tests {
         let (mut joined, mut met) = (short.clone(), long.clone());
         joined.join(&long);
         met.meet(&short);
-        assert_eq!((joined, met), (clock(&[3, 4, 5]), clock(&[2, 1])));
+        assert_eq!((joined, met.clone()), (clock(&[3, 4, 5]), clock(&[2, 1])));
         assert_eq!([0, 1, 2, 3].map(|actor| long.time_of(actor)), [2, 4, 5, 0]);
+        assert!(met.is_within(&long) && met.is_within(&short) && !long.is_within(&short) && !short.is_within(&long));
     }
 
     #[test]

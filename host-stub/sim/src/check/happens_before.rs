@@ -61,18 +61,35 @@ struct Stream {
 #[derive(Debug)]
 struct Launch {
     stream: StreamId,
-    /// Shared by the tasks that it queues; a new one each time that the launch learns something.
+    /// What its kernel knows now; a new one each time that it learns something.
     clock: Arc<VectorClock>,
+    /// What it knew at its calls: the number of a call, and what holds from there on.
+    calls: Vec<(u64, Arc<VectorClock>)>,
+    has_returned: bool,
+}
+
+impl Launch {
+    /// What the kernel knew at a call; now, if the call is not known.
+    fn clock_at(&self, call: Option<u64>) -> &Arc<VectorClock> {
+        let from = call.and_then(|call| self.calls.iter().rev().find(|(from, _)| *from <= call));
+        from.map_or(&self.clock, |(_, clock)| clock)
+    }
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     seat: Seat,
-    /// Clocks of the calls that queued the tasks that have not begun, with the number of these tasks.
-    queued: VecDeque<(Arc<VectorClock>, u64)>,
-    /// The last of these clocks that was joined.
+    /// The clock of a call that was joined last.
     joined: Option<Arc<VectorClock>>,
-    busy: bool,
+    /// The next entry that is fetched, and one past the last one that may run: the same when it has nothing to do.
+    head: u32,
+    tail: u32,
+}
+
+impl Queue {
+    fn is_busy(&self) -> bool {
+        self.head != self.tail
+    }
 }
 
 /// What has happened before what, as far as it has gone.
@@ -131,60 +148,63 @@ impl HappensBefore {
     /// The kernel of a launch starts: the operation of the stream that has begun.
     pub fn launch_starts(&mut self, launch: LaunchId, stream: StreamId) {
         let clock = Arc::new(self.stream(stream).seat.clock.clone());
-        self.launches.insert(launch, Launch { stream, clock });
+        self.launches.insert(launch, Launch { stream, clock, calls: Vec::new(), has_returned: false });
     }
 
     /// A kernel returns: the stream knows what it knew. Its tasks are not included.
-    pub fn launch_returns(&mut self, launch: LaunchId) {
-        if let Some(Launch { stream, clock }) = self.launches.remove(&launch) {
-            let seat = &mut self.stream(stream).seat;
-            seat.clock.join(&clock);
-            seat.clock.tick(seat.actor);
-        }
+    pub fn launch_returns(&mut self, id: LaunchId) {
+        let Some(launch) = self.launches.get_mut(&id) else { return };
+        launch.has_returned = true;
+        let (stream, clock) = (launch.stream, Arc::clone(&launch.clock));
+        let seat = &mut self.stream(stream).seat;
+        seat.clock.join(&clock);
+        seat.clock.tick(seat.actor);
     }
 
-    /// A kernel queues `count` tasks.
-    pub fn queues_tasks(&mut self, launch: LaunchId, queue: QueueId, count: u64) {
-        let Some(clock) = self.launches.get(&launch).map(|launch| Arc::clone(&launch.clock)) else { return };
-        let queued = &mut self.queue(queue).queued;
-        match queued.back_mut() {
-            Some((last, number)) if Arc::ptr_eq(last, &clock) => *number += count,
-            _ => queued.push_back((clock, count)),
+    /// A kernel makes call number `call`, counted up: the tasks that it queues by it come after what it knows now.
+    pub fn kernel_calls(&mut self, launch: LaunchId, call: u64) {
+        let Some(launch) = self.launches.get_mut(&launch) else { return };
+        if launch.calls.last().is_none_or(|(_, clock)| !Arc::ptr_eq(clock, &launch.clock)) {
+            launch.calls.push((call, Arc::clone(&launch.clock)));
         }
     }
 
     /// What the code of a kernel did so far comes before the tasks that it queues from here on, but not before those that it
     /// has queued.
     pub fn launch_ticks(&mut self, launch: LaunchId) {
-        let Some(Launch { stream, clock }) = self.launches.get_mut(&launch) else { return };
+        let Some(Launch { stream, clock, .. }) = self.launches.get_mut(&launch) else { return };
         if let Some(stream) = self.streams.get(stream) {
             Arc::make_mut(clock).tick(stream.seat.actor);
         }
     }
 
-    /// The task at the head of a queue begins. It comes after the call that queued it, and after the task before it.
-    pub fn task_begins(&mut self, id: QueueId) {
-        let queue = self.queue(id);
-        queue.busy = true;
-        let Some((clock, left)) = queue.queued.front_mut() else { return };
+    /// The task at the head of a queue begins. It comes after the call that queued it, if that is known, and after the task
+    /// before it.
+    pub fn task_begins(&mut self, id: QueueId, queued_by: Option<(LaunchId, Option<u64>)>) {
+        self.queue(id);
+        let (Some(queue), Some((launch, call))) = (self.queues.get_mut(&id), queued_by) else { return };
+        // A launch that is forgotten knew nothing that is not known to all.
+        let Some(clock) = self.launches.get(&launch).map(|launch| launch.clock_at(call)) else { return };
         if queue.joined.as_ref().is_none_or(|joined| !Arc::ptr_eq(joined, clock)) {
             queue.seat.clock.join(clock);
             queue.joined = Some(Arc::clone(clock));
         }
-        *left -= 1;
-        if *left == 0 {
-            queue.queued.pop_front();
-        }
     }
 
-    /// The task at the head of a queue has ended, or was dropped.
-    pub fn task_ends(&mut self, queue: QueueId) {
-        self.queue(queue).busy = false;
+    /// A queue may run everything up to `tail`.
+    pub fn rung(&mut self, queue: QueueId, tail: u32) {
+        self.queue(queue).tail = tail;
     }
 
-    /// Tasks that have not begun were dropped.
-    pub fn tasks_dropped(&mut self, queue: QueueId) {
-        self.queue(queue).queued.clear();
+    /// A queue has carried out everything up to `head`.
+    pub fn advances(&mut self, queue: QueueId, head: u32) {
+        self.queue(queue).head = head;
+    }
+
+    /// A queue has dropped its tasks: it has nothing to do.
+    pub fn drops_tasks(&mut self, queue: QueueId) {
+        let queue = self.queue(queue);
+        queue.tail = queue.head;
     }
 
     /// A queue or stream records a notify that was not set. A record of a set notify orders nothing: this is not called.
@@ -194,10 +214,10 @@ impl HappensBefore {
         self.notifies.entry(notify).or_default().join(&clock);
     }
 
-    /// A wait takes the value of a notify, and with it what was known to those who recorded it.
-    pub fn takes(&mut self, who: Who, notify: NotifyId) {
-        let clock = self.notifies.remove(&notify).unwrap_or_default();
-        if let Some(seat) = self.seat(who) {
+    /// A wait takes the value of a notify, and with it what was known to those who recorded it. `is_left`: only some of its bits.
+    pub fn takes(&mut self, who: Who, notify: NotifyId, is_left: bool) {
+        let clock = if is_left { self.notifies.get(&notify).cloned() } else { self.notifies.remove(&notify) };
+        if let (Some(clock), Some(seat)) = (clock, self.seat(who)) {
             seat.clock.join(&clock);
         }
     }
@@ -228,6 +248,12 @@ impl HappensBefore {
         if let (Some(clock), Some(launch)) = (self.locks.get(&lock), self.launches.get_mut(&launch)) {
             Arc::make_mut(&mut launch.clock).join(clock);
         }
+    }
+
+    /// Every call of the host that begins from now on comes after all that `queue` has done.
+    pub fn host_joins(&mut self, queue: QueueId) {
+        let clock = self.queue(queue).seat.hand_over();
+        self.host.join(&clock);
     }
 
     /// `who` comes after all that `other` has done so far.
@@ -272,10 +298,16 @@ impl HappensBefore {
         self.calls.values().for_each(|call| known.meet(&call.clock));
         let busy = self.streams.values().filter(|stream| stream.busy || !stream.submitted.is_empty());
         busy.for_each(|stream| known.meet(&stream.seat.clock));
-        self.launches.values().for_each(|launch| known.meet(&launch.clock));
-        let busy = self.queues.values().filter(|queue| queue.busy || !queue.queued.is_empty());
-        busy.for_each(|queue| known.meet(&queue.seat.clock));
+        let running = self.launches.values().filter(|launch| !launch.has_returned);
+        running.for_each(|launch| known.meet(&launch.clock));
+        self.queues.values().filter(|queue| queue.is_busy()).for_each(|queue| known.meet(&queue.seat.clock));
         known
+    }
+
+    /// Forgets launches that have returned and that everything still to come is ordered behind: `known` is what
+    /// [`known_to_all`](Self::known_to_all) gave.
+    pub fn forget_launches(&mut self, known: &VectorClock) {
+        self.launches.retain(|_, launch| !launch.has_returned || !launch.clock.is_within(known));
     }
 
     fn seat(&mut self, who: Who) -> Option<&mut Seat> {
@@ -357,14 +389,15 @@ mod tests {
         assert!(order.actors <= 2, "numbers of calls that have returned are used again");
     }
 
-    /// A launch on stream 1 that queues a task on each of `queues`; the host call is 1 and stays open.
+    /// A launch on stream 1 that queues a task on each of `queues`, by call 1.
     fn launched(order: &mut HappensBefore, launch: LaunchId, queues: &[QueueId]) {
         order.call_begins(launch);
         order.submits(launch, 1);
         order.call_returns(launch);
         order.operation_begins(1);
         order.launch_starts(launch, 1);
-        queues.iter().for_each(|queue| order.queues_tasks(launch, *queue, 1));
+        order.kernel_calls(launch, 1);
+        queues.iter().for_each(|queue| order.rung(*queue, 1));
     }
 
     #[test]
@@ -372,16 +405,16 @@ mod tests {
         for (notify, synchronise, expected) in [(true, true, vec![]), (false, true, vec![1]), (true, false, vec![1])] {
             let (mut order, mut history) = (HappensBefore::default(), History::default());
             launched(&mut order, 10, &[5]);
-            order.task_begins(5);
+            order.task_begins(5, Some((10, Some(1))));
             assert_eq!(write(&order, &mut history, Who::Queue(5), 1), []);
-            order.task_ends(5);
+            order.advances(5, 1);
             if notify {
                 order.records(Who::Queue(5), 7);
             }
             order.launch_returns(10);
             order.operation_ends(1);
             order.operation_begins(1);
-            order.takes(Who::Stream(1), 7);
+            order.takes(Who::Stream(1), 7, false);
             order.operation_ends(1);
             order.call_begins(11);
             if synchronise {
@@ -396,15 +429,19 @@ mod tests {
         for (observes, expected) in [(true, vec![]), (false, vec![1])] {
             let (mut order, mut history) = (HappensBefore::default(), History::default());
             launched(&mut order, 10, &[5]);
-            order.task_begins(5);
+            order.task_begins(5, Some((10, Some(1))));
             write(&order, &mut history, Who::Queue(5), 1);
-            order.task_ends(5);
+            order.advances(5, 1);
+            order.kernel_calls(10, 2);
             if observes {
                 order.observes(10, 5);
             }
-            order.queues_tasks(10, 6, 1);
-            order.task_begins(6);
+            order.kernel_calls(10, 3);
+            order.task_begins(6, Some((10, Some(3))));
             assert_eq!(write(&order, &mut history, Who::Queue(6), 2), expected);
+            // What was queued before the kernel saw the queue drain is not ordered behind it.
+            order.task_begins(7, Some((10, Some(2))));
+            assert_eq!(write(&order, &mut history, Who::Queue(7), 3), [1, 2]);
         }
     }
 
@@ -435,25 +472,27 @@ mod tests {
         for launch in 0..1000 {
             launched(&mut order, launch, &[5, 6]);
             for queue in [5, 6] {
-                order.task_begins(queue);
+                order.task_begins(queue, Some((launch, Some(1))));
                 let (actor, clock) = order.now(Who::Queue(queue)).unwrap();
                 let access = Access { actor, time: clock.time_of(actor), kind: Kind::Read, site: 0 };
                 let start = launch * 100 + u64::from(queue);
                 history.access(start..start + 1, access, clock, |_| panic!("reads do not conflict"));
-                order.task_ends(queue);
                 order.records(Who::Queue(queue), queue);
+                order.advances(queue, 1);
             }
             order.launch_returns(launch);
             for notify in [5, 6] {
-                order.takes(Who::Stream(1), notify);
+                order.takes(Who::Stream(1), notify, false);
             }
             order.operation_ends(1);
             order.call_begins(1000 + launch);
             order.joins(Who::Call(1000 + launch), Who::Stream(1));
             order.call_returns(1000 + launch);
         }
-        history.sweep(&order.known_to_all());
-        assert_eq!((history.len(), order.actors), (0, 4));
+        let known = order.known_to_all();
+        history.sweep(&known);
+        order.forget_launches(&known);
+        assert_eq!((history.len(), order.actors, order.launches.len()), (0, 4, 0));
     }
 
     /// A task of a random graph.
@@ -533,7 +572,7 @@ mod tests {
         let (mut order, mut history, mut races) = (HappensBefore::default(), History::default(), Races::new());
         launched(&mut order, 1, &[]);
         for (queue, tasks) in queues.iter().enumerate() {
-            order.queues_tasks(1, queue as u32, tasks.len() as u64);
+            order.rung(queue as u32, tasks.len() as u32);
         }
         let (mut next, mut set) = (vec![0; queues.len()], BTreeSet::new());
         loop {
@@ -544,13 +583,13 @@ mod tests {
             let ready: Vec<_> = (0..queues.len()).filter(ready).collect();
             let Some(queue) = random.choice(ready) else { break };
             let who = Who::Queue(queue as u32);
-            order.task_begins(queue as u32);
+            order.task_begins(queue as u32, Some((1, Some(1))));
             match &queues[queue][next[queue]] {
                 Task::Record(notify) => {
                     order.records(who, *notify);
                     set.insert(*notify);
                 }
-                Task::Wait(notify) => order.takes(who, *notify),
+                Task::Wait(notify) => order.takes(who, *notify, false),
                 Task::Access(range, kind) => {
                     let (actor, clock) = order.now(who).unwrap();
                     let access = Access { actor, time: clock.time_of(actor), kind: *kind, site: queue };
@@ -565,8 +604,8 @@ mod tests {
                     });
                 }
             }
-            order.task_ends(queue as u32);
             next[queue] += 1;
+            order.advances(queue as u32, next[queue] as u32);
             if random.u8(0..8) == 0 {
                 history.sweep(&order.known_to_all());
             }

@@ -3,12 +3,18 @@
 //! | part | what it knows |
 //! |---|---|
 //! | [`happens_before`] | which actor knows of which others: vector clocks over host calls, streams, launches and queues |
+//! | [`list`] | which checks a device makes |
+//! | [`race`] | the race check: accesses that nothing orders |
+//! | [`findings`] | what was found, until a call of the host returns it |
 //! | [`history`] | the last read and write of each actor for each byte; which of two accesses race |
 //! | [`init`] | bytes that were never written since their allocation |
 //! | [`clock`], [`ranges`] | vector clocks; maps from byte ranges |
 
 pub mod clock;
+pub mod findings;
 pub mod happens_before;
 pub mod history;
 pub mod init;
+pub mod list;
+pub mod race;
 pub mod ranges;

@@ -46,7 +46,8 @@ struct On {
 
 #[derive(Default)]
 struct Observers {
-    recorder: Recorder,
+    /// `None`: nothing is kept.
+    recorder: Option<Recorder>,
     others: Vec<Box<dyn Observer>>,
     /// Kept for its capacity.
     batch: Vec<Event>,
@@ -57,7 +58,9 @@ impl Observers {
         for observer in &mut self.others {
             observer.on(&event);
         }
-        self.recorder.keep(event);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.keep(event);
+        }
     }
 }
 
@@ -77,10 +80,18 @@ impl Feed {
             clock,
             waiting: Mutex::default(),
             has_waiting: AtomicBool::new(false),
-            observers: Mutex::default(),
+            observers: Mutex::new(Observers { recorder: Some(Recorder::default()), ..Observers::default() }),
             owners: TaskOwners::new(queues),
             has_records: AtomicBool::new(false),
         })))
+    }
+
+    /// Keeps no events: only observers see them.
+    pub fn without_recorder(mut self) -> Self {
+        if let Some(on) = &mut self.0 {
+            on.observers.get_mut().unwrap_or_else(PoisonError::into_inner).recorder = None;
+        }
+        self
     }
 
     /// Adds an observer, which sees what is sent from now on.
@@ -124,7 +135,7 @@ impl Feed {
         let Some(on) = &self.0 else { return Trace { hbm_base, ..Trace::default() } };
         let mut observers = lock(&on.observers);
         on.deliver(&mut observers);
-        observers.recorder.trace(hbm_base)
+        observers.recorder.as_ref().map_or(Trace { hbm_base, ..Trace::default() }, |recorder| recorder.trace(hbm_base))
     }
 
     /// Sends what a record says that the kernel of `origin` has written about a call; `depth` is that of its queue.

@@ -85,7 +85,7 @@ impl fmt::Display for What {
                 write!(f, "launch {launch} started: stream {stream_id} kernel {kernel} core {core}")
             }
             Self::LaunchReturned { origin, code } => write!(f, "launch {} kernel returned: code {code}", origin.launch),
-            Self::LaunchEnded { launch } => write!(f, "launch {launch} ended"),
+            Self::LaunchEnded { launch, .. } => write!(f, "launch {launch} ended"),
             Self::Call { origin, seq, entry, sq_id, first, count, .. } => {
                 let name = entry.name().unwrap_or("unknown function");
                 write!(f, "call {seq} of launch {}: {name} sq {sq_id} slot {first} count {count}", origin.launch)
@@ -112,8 +112,8 @@ impl fmt::Display for What {
             }
             Self::QueueReset { sq_id } => write!(f, "queue reset: sq {sq_id}"),
             Self::HeadPublished { sq_id, head } => write!(f, "head published: sq {sq_id} head {head}"),
-            Self::NotifySet { id, by } => write!(f, "notify {id} set: {by}"),
-            Self::NotifyTaken { id, by } => write!(f, "notify {id} taken: {by}"),
+            Self::NotifySet { id, by, .. } => write!(f, "notify {id} set: {by}"),
+            Self::NotifyTaken { id, by, .. } => write!(f, "notify {id} taken: {by}"),
             Self::Error(error) => write!(f, "error: {error}"),
         }
     }

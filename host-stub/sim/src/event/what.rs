@@ -220,6 +220,8 @@ pub enum What {
     LaunchEnded {
         /// Launch.
         launch: u64,
+        /// Every task that its kernel queued has been carried out before.
+        drained: bool,
     },
     /// A kernel called the device library, which wrote slots of a ring. The tasks in them are the call's until a later call
     /// writes the same slots.
@@ -318,12 +320,16 @@ pub enum What {
         /// Next entry that is fetched.
         head: u32,
     },
-    /// A notify was set. Setting one that is set already is an event too.
+    /// A notify was set. Setting one that is set already is an event too: its value stays as it is.
     NotifySet {
         /// The notify.
         id: u32,
         /// By whom.
         by: NotifyUser,
+        /// Value before.
+        from: u32,
+        /// Value afterwards.
+        to: u32,
     },
     /// A wait took a notify.
     NotifyTaken {
@@ -331,6 +337,8 @@ pub enum What {
         id: u32,
         /// By whom.
         by: NotifyUser,
+        /// Value afterwards: not 0 if it took some of the bits.
+        to: u32,
     },
     /// The device reported an error.
     Error(DeviceError),
