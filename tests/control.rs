@@ -242,7 +242,9 @@ fn host_notifies_of_one_device_are_refused_on_another() {
     let kernel = rig.device.load_kernel("local_copy").unwrap();
     let (params, _buffers) = params(&rig, ThreadHandle(0), pair.control());
     let error = second.launch_with_control(&pair, &kernel, &params).unwrap_err().to_string();
-    assert_eq!(error, format!("stream {}: belongs to stream {}", second.id(), rig.stream.id()));
+    let text = "control pair or thread of stream";
+    let expected = format!("{text} {} used on stream {}: use it on its own stream", rig.stream.id(), second.id());
+    assert_eq!(error, expected);
 }
 
 /// Case 49.

@@ -240,7 +240,11 @@ fn output_that_is_also_where_the_answer_goes_is_refused() {
     assert_eq!(run(&input, "/dev/stdout", false), Some(2));
     assert_eq!(run(&input, &file, false), Some(2));
     assert_eq!(run(&input, &file, true), Some(2));
-    assert!(std::fs::read_to_string(&file).unwrap().contains("is the standard error output, where this command says"));
+    assert!(
+        std::fs::read_to_string(&file)
+            .unwrap()
+            .contains("is the standard error output, to which this command prints its result")
+    );
     // Its own answer would be copied.
     assert_eq!(run(&file, &folder.path("out"), false), Some(2));
     assert_eq!(run(&input, &folder.path("out"), false), Some(0));

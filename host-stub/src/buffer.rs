@@ -38,7 +38,7 @@ impl DeviceBuffer {
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
         match self.device.free(self.addr) {
-            // The address of a buffer can be read, so somebody may have freed it by hand; that is theirs to find out.
+            // The caller can read the address of a buffer and may have freed it already: not an error here.
             Ok(()) | Err(Error::Free(_) | Error::Forked { .. }) => {}
             Err(error) => log::warn!("buffer {}: {error}", self.addr),
         }

@@ -99,12 +99,12 @@ impl Comm {
         })
     }
 
-    /// Its name, unique in its device (`HcclGetCommName`): what a kernel locks it by.
+    /// Its name, unique in its device (`HcclGetCommName`). Kernels lock the communicator by this name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Address and size of the cclBuf, which is allocated by the first call.
+    /// Address and size of the cclBuf. The first call allocates it.
     ///
     /// # Errors
     /// No room for it.
@@ -128,7 +128,7 @@ impl Comm {
 
     /// Acquires threads: all of them, or none. They stay until the communicator is dropped.
     ///
-    /// A thread of engine CPU_TS has a [stream of its own](Self::thread_stream), which notifies keep in step with others.
+    /// A thread of engine CPU_TS has a [stream of its own](Self::thread_stream); notifies synchronise it with others.
     ///
     /// # Errors
     /// An engine that is not supported, a count, depth or number of notifies out of range, no room, a failed device.
@@ -137,8 +137,8 @@ impl Comm {
         self.acquire_threads_at(config, Caller::Source(Location::caller()))
     }
 
-    /// As [`acquire_threads_with`](Self::acquire_threads_with), on behalf of `caller`: what reports say of where the threads
-    /// were acquired.
+    /// As [`acquire_threads_with`](Self::acquire_threads_with), on behalf of `caller`: the place that reports name for
+    /// the threads.
     ///
     /// # Errors
     /// As [`acquire_threads_with`](Self::acquire_threads_with).
@@ -146,7 +146,7 @@ impl Comm {
         let engine = self.device.options().product.engine_for(Acquire::Threads, config.engine)?;
         let mut threads = self.threads();
         let notifies = u64::from(config.count) * u64::from(config.notify_count);
-        // What is wrong with the numbers themselves comes first.
+        // `thread::acquire` checks the numbers themselves, and its errors come first.
         if config.notify_count <= thread::MAX_NOTIFIES && config.count as usize <= MAX_THREADS {
             threads.check_room(notifies)?;
         }
@@ -172,8 +172,8 @@ impl Comm {
         Ok(handles)
     }
 
-    /// The thread of engine CPU_TS that stands for `stream`, with at least `notify_count` notifies
-    /// (`HcclThreadAcquireWithStream`). Called again, it gives the same one, unless that has too few notifies.
+    /// The thread of engine CPU_TS of `stream`, with at least `notify_count` notifies (`HcclThreadAcquireWithStream`).
+    /// Every call returns the same thread, unless that has too few notifies.
     ///
     /// It is for notifies; a copy on it is refused on an Atlas 350.
     ///
@@ -213,8 +213,8 @@ impl Comm {
         Ok(handle)
     }
 
-    /// The handle by which `engine` knows the thread (`HcclThreadExportToCommEngine`): the same number, because a handle means
-    /// the same thing on both sides here.
+    /// The handle of the thread for `engine` (`HcclThreadExportToCommEngine`): the same number, because host and device
+    /// use the same handles here.
     ///
     /// # Errors
     /// The engine is not CPU(_TS) or AICPU(_TS), or the handle is not that of a live thread of this communicator.
@@ -238,7 +238,7 @@ impl Comm {
     /// Waits for the streams of all threads of the host that were acquired without one.
     ///
     /// # Errors
-    /// The first error of any of them; all have been waited for.
+    /// The first error of any stream. The call waits for all of them.
     pub fn synchronize(&self) -> Result<(), Error> {
         let mut streams: Vec<_> = self.threads().own_streams.values().cloned().collect();
         streams.sort_by_key(|stream| stream.id());
@@ -249,12 +249,12 @@ impl Comm {
     /// Id of notify `index` of a thread.
     ///
     /// # Errors
-    /// The handle is not that of a live thread, or the thread has no such notify.
+    /// The handle is not that of a live thread, or `index` is out of range.
     pub fn notify_id(&self, thread: ThreadHandle, index: u32) -> Result<u32, Error> {
         thread::notify(&self.device.0, thread, index)
     }
 
-    /// Records notify `index` of thread `to` behind the operations of `stream`: the host's
+    /// Records notify `index` of thread `to` after the operations of `stream`: the host's
     /// `HcommThreadNotifyRecordOnThread`, called with the thread `cpu_thread` of that stream.
     ///
     /// # Errors
@@ -270,8 +270,8 @@ impl Comm {
         stream.submit(Op::NotifyRecord { id: self.notify_id(to, index)? })
     }
 
-    /// Lets the operations of `stream` that come later wait for notify `index` of its thread `cpu_thread`, for up to
-    /// `timeout_s` seconds (0 = for ever): the host's `HcommThreadNotifyWaitOnThread`.
+    /// Makes later operations of `stream` wait for notify `index` of its thread `cpu_thread`, for up to `timeout_s`
+    /// seconds (0 = no limit): the host's `HcommThreadNotifyWaitOnThread`.
     ///
     /// # Errors
     /// As [`notify_record`](Self::notify_record).
@@ -296,7 +296,7 @@ impl Comm {
         lock(&self.threads)
     }
 
-    /// Gives threads of this communicator back before it is dropped.
+    /// Releases threads of this communicator before it is dropped.
     pub fn release_threads(&self, released: &[ThreadHandle]) {
         let mut threads = self.threads();
         threads.all.retain(|thread| !released.contains(thread));
@@ -312,8 +312,8 @@ impl Comm {
         thread::info(&self.device.0, thread)
     }
 
-    /// Suspends the queues of all threads: nothing of them runs any more, calls on them answer 22, and what they had not run
-    /// is dropped. A launch that loses tasks by this ends with an error; the device is well.
+    /// Suspends the queues of all threads: their tasks stop, calls on them return 22, and tasks that have not run are
+    /// dropped. A launch that loses tasks ends with an error; the device stays usable.
     ///
     /// # Errors
     /// [`Error::SchedulerGone`].
@@ -321,8 +321,8 @@ impl Comm {
         thread::suspend(&self.device.0, &self.threads().all)
     }
 
-    /// Lets the queues start anew, empty: the next task goes to slot 0. Waits until no kernel runs, because one that was
-    /// launched before the suspension may still ring.
+    /// Resets and enables the queues: they are empty, and the next task goes to slot 0. Waits until no kernel runs,
+    /// because one that was launched before the suspension may still ring.
     ///
     /// # Errors
     /// [`Error::Resume`]: a kernel still runs; the queues stay suspended until it ends.

@@ -31,14 +31,14 @@ impl CommTable {
         let entry = CommEntry::new(&name).expect("the name is short");
         let addr = self.addr(slot);
         memory.write(addr + 8, &entry.as_bytes()[8..])?;
-        // Release pairs with the device's acquire: who sees it live sees its name.
+        // Release pairs with the device's acquire: a device that sees it live sees its name.
         memory.hbm_word64(addr)?.store(entry.live, Ordering::Release);
         self.made += 1;
         self.used[slot] = true;
         Ok((slot, name))
     }
 
-    /// The communicator in this place is gone.
+    /// Removes the communicator in this place.
     pub(crate) fn remove(&mut self, memory: &SharedMemory, slot: usize) {
         let live = memory.hbm_word64(self.addr(slot)).expect("the table is in hbm");
         live.store(0, Ordering::SeqCst);

@@ -1,7 +1,7 @@
-//! How host and kernel keep in step: notifies on a stream, and the control pair of a launch.
+//! Synchronisation of host and kernel: notifies on a stream, and the control pair of a launch.
 //!
-//! A thread of engine CPU_TS stands for a stream of the host: what it queues are operations of that stream. A kernel's thread
-//! and a stream's thread each have notifies, which the other side records.
+//! A thread of engine CPU_TS belongs to a stream of the host: its tasks are operations of that stream. A kernel's
+//! thread and a stream's thread each have notifies, which the other side records.
 #![forbid(unsafe_code)]
 
 use hcomm_aicpu::spec::thread::ThreadHandle;
@@ -19,8 +19,8 @@ use hcomm_sim::notify::Owner;
 /// Limit in seconds that operators give to the wait for a kernel's end.
 pub const END_TIMEOUT_S: u32 = 1836;
 
-/// A notify by itself, for streams of the host (`aclrtCreateNotify`). It is freed on drop, when the streams that use it must
-/// be idle.
+/// A notify of no thread, for streams of the host (`aclrtCreateNotify`). It is freed on drop; the streams that use it
+/// must be idle then.
 pub struct Notify {
     device: Device,
     id: u32,
@@ -43,7 +43,7 @@ impl Notify {
         self.id
     }
 
-    /// Records it behind the operations of `stream` (`aclrtRecordNotify`).
+    /// Records it after the operations of `stream` (`aclrtRecordNotify`).
     ///
     /// # Errors
     /// A stream of another device, a failed device.
@@ -52,7 +52,7 @@ impl Notify {
         stream.submit(Op::NotifyRecord { id: self.id })
     }
 
-    /// Lets the operations of `stream` that come later wait for it, for up to `timeout_s` seconds (0 = for ever), and clears it
+    /// Makes later operations of `stream` wait for it, for up to `timeout_s` seconds (0 = no limit), and clears it
     /// (`aclrtWaitAndResetNotify`).
     ///
     /// # Errors
@@ -78,8 +78,8 @@ impl Drop for Notify {
     }
 }
 
-/// What ties a launch to its stream: the host records the start notify on the stream, the kernel waits for it as its first
-/// task and records the end notify as its last, and the stream waits for that.
+/// Orders the tasks of a launch with its stream: the host records the start notify on the stream, the kernel waits for
+/// it as its first task and records the end notify as its last, and the stream waits for that.
 #[derive(Clone, Copy, Debug)]
 pub struct ControlPair {
     control: Control,
@@ -93,7 +93,7 @@ impl ControlPair {
     /// The pair of `stream` and the kernel's first thread, whose notify `start_index` is the start notify.
     ///
     /// # Errors
-    /// `thread` is not live or has no such notify; no room for the stream's thread.
+    /// `thread` is not live, `start_index` is out of range, or there is no room for the stream's thread.
     pub fn new(comm: &Comm, stream: &Stream, thread: ThreadHandle, start_index: u32) -> Result<Self, Error> {
         let start_id = comm.notify_id(thread, start_index)?;
         let cpu_thread = comm.acquire_thread_with_stream(stream, 1)?;
@@ -102,12 +102,12 @@ impl ControlPair {
         Ok(Self { control, stream_id: stream.id(), start_id, end_id, timeout_s: END_TIMEOUT_S })
     }
 
-    /// Sets how long the stream waits for the end of the kernel's work, in seconds; 0 = for ever.
+    /// Sets how long the stream waits for the end of the kernel's work, in seconds; 0 = no limit.
     pub fn with_timeout_s(self, timeout_s: u32) -> Self {
         Self { timeout_s, ..self }
     }
 
-    /// What the kernel has to know of it: a part of the parameters.
+    /// The kernel's part of it, for the parameters.
     pub fn control(&self) -> Control {
         self.control
     }

@@ -44,7 +44,7 @@ use hcomm_sim::queue::{MAX_QUEUES, QueueTable};
 use hcomm_sim::scheduler::{Scheduler, SchedulerConfig, run, run_by_turns};
 use hcomm_sim::shared::{DeviceCounters, FirstError, Shared};
 
-/// How long queues, or the device, may take to start anew: longer than the largest task, and than a boot.
+/// How long a reset of queues or of the device may take: longer than the largest task, and than a boot.
 pub(crate) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Which AI CPU runs the kernels.
@@ -64,39 +64,40 @@ pub struct DeviceOptions {
     pub cpu: Cpu,
     /// Product that the device is.
     pub product: &'static Product,
-    /// Bytes of HBM, whole MiB. Memory that is not touched costs nothing.
+    /// Bytes of HBM, a multiple of 1 MiB. Memory that is not used costs nothing.
     pub hbm_size: u64,
-    /// The image; `None`: it is looked for ([`crate::loader::find`]). Of no use to [`Cpu::Native`].
+    /// The image; `None`: [`crate::loader::find`] looks for it. [`Cpu::Native`] ignores it.
     pub image: Option<PathBuf>,
-    /// Entries of a ring, unless whoever acquires the thread says otherwise.
+    /// Entries of a ring, unless [`ThreadConfig::depth`](crate::ThreadConfig::depth) sets another number.
     pub queue_depth: u32,
     /// How long a kernel may take. Above the 1856 s that a kernel waits for room in a full queue.
     pub launch_timeout: Duration,
-    /// What a kernel forgets is an error when the host synchronises: work that no notify orders before the end of the
-    /// stream, notifies that are left set, a batch that is left open. Otherwise it is a warning in the log.
+    /// When the host synchronises, these are errors: tasks that no notify orders before the end of the stream, notifies
+    /// that are left set, a batch that is left open. Otherwise they are warnings in the log.
     pub strict: bool,
     /// QEMU only: the processor counts instructions exactly ([`LaunchStats::instructions`](crate::LaunchStats)), its cores
-    /// take turns on one thread of the host, and it is several times slower. Otherwise the count is worth nothing.
+    /// take turns on one thread of the host, and it is several times slower. Otherwise the count is not valid.
     pub icount: bool,
-    /// How long the task at the head of a queue may wait until it runs; then the device has failed.
+    /// How long the task at the head of a queue may wait until it runs; after that the device fails.
     pub task_timeout: Duration,
     /// Whether a task whose source and destination overlap in part is only logged and counted, not an error of the device.
     pub overlap_is_warning: bool,
-    /// What goes wrong.
+    /// Faults to inject.
     pub faults: FaultPlan,
     /// Deterministic mode, with this seed; for [`Cpu::Native`] alone. Kernels, scheduler, engines and host waits run one at
     /// a time, the seed picks whose turn it is, and time is virtual: the same program and seed give the same
     /// [trace](Device::trace). The device works only while a host thread is inside a call that waits. Calls of several host
     /// threads come in the order that the operating system picks.
     pub deterministic: Option<u64>,
-    /// How long, in real time, a kernel may go without a call of the device in deterministic mode before it is given up.
+    /// Limit, in real time, between two calls of the device by a kernel in deterministic mode; after that the kernel is
+    /// abandoned.
     pub watchdog: Duration,
     /// Records events also outside deterministic mode.
     pub record: bool,
-    /// How long a host thread may wait while nothing in the device can go on, although other threads of the process could
-    /// still change that; then the device has failed, with 507048. A deadlock that no thread can end is reported at once.
-    /// `None`: as `HCOMM_SIM_DEADLOCK_LIMIT` says, in seconds, and without that variable there is none: waits keep their own.
-    /// In deterministic mode it is virtual time, and 200 ms if nothing is said.
+    /// How long a host thread may wait while the device can make no progress, but other threads of the process could
+    /// still record a notify; after that the device fails with 507048. A deadlock that no thread can end is reported at
+    /// once. `None`: the seconds in `HCOMM_SIM_DEADLOCK_LIMIT`; without that variable waits keep their own limits. In
+    /// deterministic mode the limit is virtual time, 200 ms by default.
     pub deadlock_limit: Option<Duration>,
     /// Checks to make. `None`: those that `HCOMM_SIM_CHECK` lists, and without that variable none. A finding changes nothing
     /// of the run: the next synchronise of the stream, or the copy or free that is part of it, returns [`Error::Race`].
@@ -180,7 +181,7 @@ impl Inner {
         }
     }
 
-    /// Whether the scheduler can't answer any more.
+    /// Whether the scheduler has ended.
     pub(crate) fn scheduler_gone(&self) -> bool {
         // A scheduler that has crashed has failed the device first.
         let has_crashed = || self.shared.failed.is_set() && self.shared.inbox.is_closed();
@@ -239,7 +240,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         if self.is_forked() {
-            // There is no thread to stop, and what another one had locked stays locked.
+            // There is no thread to stop, and a lock that another thread held stays locked.
             return;
         }
         self.shared.inbox.send(Command::Stop);
@@ -387,7 +388,7 @@ impl Device {
         self.0.free_user(addr)
     }
 
-    /// Copies bytes of the host into device memory. Does not wait for any stream. No bytes at all fit anywhere.
+    /// Copies bytes of the host into device memory. Does not wait for any stream. 0 bytes can be copied to any address.
     ///
     /// # Errors
     /// The range is not inside one live allocation of the user, or the device has failed.
@@ -402,8 +403,8 @@ impl Device {
         self.0.check_findings(Receiver::Host(HostThread::current()))
     }
 
-    /// Copies device memory into bytes of the host. Does not wait for any stream. A failed device can still be read. No bytes at
-    /// all can be read anywhere.
+    /// Copies device memory into bytes of the host. Does not wait for any stream. A failed device can still be read. 0
+    /// bytes can be read from any address.
     ///
     /// # Errors
     /// The range is not inside one live allocation of the user; a forked child.
@@ -444,7 +445,7 @@ impl Device {
         self.0.check_findings(Receiver::Host(HostThread::current()))
     }
 
-    /// Tells that the calling thread copies; it has done so when what this gives is dropped.
+    /// Reports a copy by the calling thread to the event stream. The copy ends when the result is dropped.
     fn host_copy(&self, reads: Range, writes: Range) -> HostCall<'_> {
         let events = &self.0.shared.events;
         events.send(|| What::HostCopy { host: HostThread::current(), reads, writes });
@@ -459,7 +460,7 @@ impl Device {
     /// The kernel with this name: of the image, or of this program on [`Cpu::Native`].
     ///
     /// # Errors
-    /// There is none; the message lists those that there are.
+    /// No kernel has this name; the message lists all kernels.
     pub fn load_kernel(&self, name: &str) -> Result<Kernel, Error> {
         match &self.0.image {
             Some(image) => Ok(Kernel::new(name, KernelEntry::Image(image.kernel(name)?.entry))),
@@ -467,8 +468,8 @@ impl Device {
         }
     }
 
-    /// Makes a device as new that has failed, or whose kernel never ends: the AI CPU starts again, queues are empty, and the
-    /// first error is forgotten. Memory and threads stay. What is outstanding ends with an error.
+    /// Resets a device that has failed, or whose kernel never ends: the AI CPU starts again, queues are empty, and the
+    /// first error is cleared. Memory and threads stay. Outstanding operations end with an error.
     ///
     /// # Errors
     /// [`Error::Restart`]: always on [`Cpu::Native`], whose kernels can't be stopped from outside.
@@ -478,11 +479,11 @@ impl Device {
         match self.0.shared.receive(&answer, RECOVERY_TIMEOUT) {
             Ok(result) => result.map_err(Error::Restart),
             Err(_) if self.0.scheduler_gone() => Err(Error::SchedulerGone),
-            Err(_) => Err(Error::Restart(format!("no answer within {RECOVERY_TIMEOUT:?}"))),
+            Err(_) => Err(Error::Restart(format!("the scheduler has not done it within {RECOVERY_TIMEOUT:?}"))),
         }
     }
 
-    /// What was recorded so far: nothing, unless the device is in deterministic mode or was told to record.
+    /// The events so far; empty unless the device is in deterministic mode or opened with [`DeviceOptions::record`].
     pub fn trace(&self) -> Trace {
         self.0.shared.events.trace(self.0.shared.memory.hbm_base())
     }
@@ -504,7 +505,7 @@ impl Device {
 }
 
 /// # Errors
-/// [`Error::UnsupportedFault`]: the AI CPU can't fail in a way that the plan asks for.
+/// [`Error::UnsupportedFault`]: the AI CPU does not support a fault of the plan.
 fn check_faults(options: &DeviceOptions) -> Result<(), Error> {
     let is_unsupported = |fault| matches!(fault, Fault::Kernel(kernel) if !kernel.runs_native());
     match options.faults.rules.iter().find(|rule| is_unsupported(rule.fault)) {

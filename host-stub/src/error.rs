@@ -19,13 +19,13 @@ pub enum Error {
     /// No memory for a device.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// No image, or no such kernel.
+    /// No image, or no kernel of this name.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// No allocation.
+    /// An allocation failed.
     #[error(transparent)]
     Alloc(#[from] AllocError),
-    /// Not freed.
+    /// A free failed.
     #[error(transparent)]
     Free(#[from] FreeError),
     /// A range that is not the caller's.
@@ -68,8 +68,8 @@ pub enum Error {
         /// The limit.
         timeout: Duration,
     },
-    /// Deterministic mode: what a stream waits for can't happen any more.
-    #[error("stream {stream_id}: {outstanding} operations can never complete: nothing on the device can go on")]
+    /// Deterministic mode: no task or thread can end the wait of a stream.
+    #[error("stream {stream_id}: {outstanding} operations can never complete: the device can make no progress")]
     Deadlock {
         /// Stream.
         stream_id: u32,
@@ -77,9 +77,11 @@ pub enum Error {
         outstanding: u64,
     },
     /// Deterministic mode on a CPU that has none.
-    #[error("deterministic mode is for the native cpu: an emulated one picks its own order")]
+    #[error(
+        "deterministic mode is for the native cpu only: qemu picks its own order; open the device with Cpu::Native"
+    )]
     DeterministicQemu,
-    /// The simulated device itself is broken.
+    /// The scheduler's thread has ended, by a panic.
     #[error("the device's scheduler has ended")]
     SchedulerGone,
     /// Environment variable `HCCL_BUFFSIZE`.
@@ -94,7 +96,7 @@ pub enum Error {
         must: &'static str,
     },
     /// Size of the cclBuf.
-    #[error("a ccl buffer of 0 bytes")]
+    #[error("ccl buffer of 0 bytes: must be at least 1")]
     ZeroCclBuffer,
     /// Number of threads.
     #[error("{0} threads: must be from 1 to {max}", max = hcomm_aicpu::spec::thread::MAX_THREADS)]
@@ -105,43 +107,43 @@ pub enum Error {
     /// Depth of a ring.
     #[error("a ring of {0} entries: must be from {min} to {max}", min = hcomm_aicpu::spec::queue::MIN_DEPTH, max = crate::thread::MAX_DEPTH)]
     BadDepth(u32),
-    /// The product does not do that.
+    /// The product does not support the call.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// An argument that a kernel's call would refuse too.
     #[error(transparent)]
     Argument(#[from] hcomm_aicpu::Error),
     /// Every entry of the table of communicators is in use.
-    #[error("{0} communicators: no more fit on a device")]
+    #[error("a device has room for {0} communicators, and all are in use: drop one first")]
     NoComms(usize),
     /// Every slot of the thread table is in use.
     #[error("{wanted} threads: only {free} of {max} are free", max = hcomm_aicpu::spec::thread::MAX_THREADS)]
     NoThreads {
-        /// Asked for.
+        /// Requested.
         wanted: u32,
-        /// There are.
+        /// Free.
         free: u32,
     },
     /// Notifies of a communicator or of the device have run out.
     #[error("{wanted} notifies: only {free} of {max} are free")]
     NoNotifies {
-        /// Asked for.
+        /// Requested.
         wanted: u64,
-        /// There are.
+        /// Free.
         free: u64,
-        /// All there can be.
+        /// Maximum.
         max: u64,
     },
-    /// A handle that is not that of a live thread, or of one of another engine than is needed.
+    /// A handle that is not that of a live thread, or of a thread of the wrong engine.
     #[error("thread handle {handle:#x} names no live thread{}", engine_text(*.engine))]
     BadThread {
         /// The handle.
         handle: u64,
-        /// Engine that it would have to be of.
+        /// Engine that the call needs.
         engine: Option<i32>,
     },
-    /// A thread has no such notify.
-    #[error("notify index {index}: the thread has {count}")]
+    /// The index of a notify is out of range.
+    #[error("notify index {index} is out of range: the thread has {count} notifies")]
     BadNotifyIndex {
         /// Index.
         index: u32,
@@ -149,15 +151,15 @@ pub enum Error {
         count: u32,
     },
     /// A notify was used on a stream of another device.
-    #[error("a notify of the device in slot {device} on a stream of the one in slot {other}")]
+    #[error("a notify of the device in slot {device} can't be used on a stream of the device in slot {other}")]
     OtherDevice {
         /// Slot of the notify's device.
         device: usize,
         /// Slot of the stream's device.
         other: usize,
     },
-    /// A control pair was used on a stream that it does not belong to.
-    #[error("stream {stream_id}: belongs to stream {other}")]
+    /// A control pair or a thread was used on a stream that it does not belong to.
+    #[error("control pair or thread of stream {other} used on stream {stream_id}: use it on its own stream")]
     OtherStream {
         /// Stream that was used.
         stream_id: u32,
@@ -165,15 +167,15 @@ pub enum Error {
         other: u32,
     },
     /// A fault that a kernel on a thread of this process can't have: it would end the process.
-    #[error("fault {0} is not supported on the native cpu: it would end this process (qemu has it)")]
+    #[error("fault {0} is not supported on the native cpu: it would end this process; use qemu")]
     UnsupportedFault(&'static str),
     /// The device was not restarted.
     #[error("the device can't be restarted: {0}")]
     Restart(String),
-    /// Suspended queues did not start anew.
+    /// Suspended queues were not reset in time.
     #[error("communicator not resumed within {0:?}: a kernel still runs")]
     Resume(Duration),
-    /// Not the head of the parameters' own type.
+    /// The parameters have the head of another type.
     #[error(transparent)]
     BadParams(#[from] ParamsError),
     /// A kernel of one CPU was launched on the other.

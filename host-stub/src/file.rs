@@ -8,13 +8,13 @@ use std::path::Path;
 
 use rustix::fs::{FsWord, OFlags};
 
-/// `f_type` of /proc, whose files say that they are regular ones; a read of some waits without limit (proc(5)).
+/// `f_type` of /proc, whose files have the type of regular files; a read of some waits without limit (proc(5)).
 const PROC_MAGIC: FsWord = 0x9fa0;
 
-/// Opens a regular file to read it. Never waits for another process, as a FIFO makes a reader do.
+/// Opens a regular file to read it. Never waits for another process, as the open of a FIFO does.
 ///
 /// # Errors
-/// The system's, or `InvalidInput` for anything but a regular file. A file of /proc is none either.
+/// The system's error, or `InvalidInput` for anything but a regular file. A file of /proc does not count as regular.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
     let system = rustix::fs::fstatfs(&file)?;
@@ -46,7 +46,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     }
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len as usize)?;
-    // It may grow meanwhile, or have no size, like a file of /sys.
+    // The file may grow meanwhile, or have no size, like a file of /sys.
     file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| match error.kind() {
         ErrorKind::WouldBlock => not_regular(),
         _ => error,

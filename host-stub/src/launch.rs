@@ -110,11 +110,12 @@ impl Stream {
         self.shared.id()
     }
 
-    /// Launches a kernel with `params`, and gives what it will have done. Does not wait.
+    /// Launches a kernel with `params`, and returns its statistics, which are complete after
+    /// [`synchronize`](Self::synchronize). Does not wait.
     ///
-    /// The launch completes when the kernel has returned, as on a card. What the kernel has queued is ordered before later
-    /// operations of the stream only by the notifies of a control pair, see
-    /// [`launch_with_control`](Self::launch_with_control); other work is reported when the host synchronises.
+    /// The launch completes when the kernel has returned, as on a card. Only the notifies of a control pair order the
+    /// kernel's tasks before later operations of the stream, see [`launch_with_control`](Self::launch_with_control);
+    /// other tasks are reported when the host synchronises.
     ///
     /// The launch owns a copy of the parameters in device memory, 64-byte aligned, until it has completed.
     ///
@@ -125,7 +126,7 @@ impl Stream {
         self.launch_bytes(kernel, params.as_bytes())
     }
 
-    /// As [`launch`](Self::launch), with parameters as bytes; none at all are handed over as null.
+    /// As [`launch`](Self::launch), with parameters as bytes; for 0 bytes the kernel gets null.
     ///
     /// # Errors
     /// As [`launch`](Self::launch).
@@ -144,7 +145,7 @@ impl Stream {
     }
 
     /// Launches a kernel as an operator does: records the start notify of `pair`, launches, and waits for its end notify.
-    /// Of the parameters, `pair`'s [`Control`](hcomm_kernel::Control) has to be a part.
+    /// The parameters must contain `pair`'s [`Control`](hcomm_kernel::Control).
     ///
     /// # Errors
     /// As [`launch`](Self::launch), and a pair of another stream.
@@ -163,8 +164,8 @@ impl Stream {
         Ok(stats)
     }
 
-    /// As [`launch_bytes`](Self::launch_bytes), with a limit of the launch's own; `None`: the device's. What the C API launches
-    /// with: its programs do the control pair themselves.
+    /// As [`launch_bytes`](Self::launch_bytes), with a limit for this launch; `None`: the device's. For the C API,
+    /// whose programs use the control pair themselves.
     ///
     /// # Errors
     /// As [`launch`](Self::launch).
@@ -277,17 +278,17 @@ impl Stream {
         self.submit(Op::HostTransfer(transfer))
     }
 
-    /// Records the notify with this id behind the operations of the stream, as a CPU_TS thread of the host does
+    /// Records the notify with this id after the operations of the stream, as a CPU_TS thread of the host does
     /// (`HcommAclrtNotifyRecordOnThread`).
     ///
     /// # Errors
-    /// The product has no notifies that are named by their id, or the id is larger than any; a failed device. An id of nobody is
-    /// an error of the stream.
+    /// The product has no notifies that are named by their id, or the id is above the product's limit; a failed device.
+    /// An id that is not allocated is an error of the stream.
     pub fn aclrt_notify_record(&self, id: u64) -> Result<(), Error> {
         self.submit(Op::NotifyRecord { id: self.notify_id(id)? })
     }
 
-    /// Lets later operations of the stream wait for the notify with this id for up to `timeout_s` seconds (0 = for ever)
+    /// Makes later operations of the stream wait for the notify with this id for up to `timeout_s` seconds (0 = no limit)
     /// (`HcommAclrtNotifyWaitOnThread`).
     ///
     /// # Errors
@@ -312,7 +313,7 @@ impl Stream {
         self.shared.submit();
         self.device.0.shared.inbox.send(Command::Submit(self.id(), op));
         if let Some(baton) = &self.device.0.shared.baton {
-            // Whether the device goes on before the host does, the seed decides. A device that closes needs no turn.
+            // The seed decides whether the device or the host runs next. A device that closes needs no turn.
             let _ = baton.enter().pass();
         }
         Ok(())
@@ -323,12 +324,12 @@ impl Stream {
         &self.device
     }
 
-    /// Waits until everything that has been launched on the stream has completed, and until what its kernels have queued is
-    /// done. Every operation has a limit of its own
-    /// ([`DeviceOptions::launch_timeout`](crate::DeviceOptions::launch_timeout)), so this ends.
+    /// Waits until all operations of the stream have completed, and the tasks that its kernels have queued. Every
+    /// operation has a limit of its own ([`DeviceOptions::launch_timeout`](crate::DeviceOptions::launch_timeout)), so
+    /// the wait is bounded.
     ///
     /// # Errors
-    /// The first error since the last call; it says if the device had failed before.
+    /// The first error since the last call; the message says if the device had failed before.
     pub fn synchronize(&self) -> Result<(), Error> {
         self.synchronize_for(Duration::MAX)
     }
@@ -336,7 +337,7 @@ impl Stream {
     /// As [`synchronize`](Self::synchronize), but for at most `timeout`.
     ///
     /// # Errors
-    /// [`Error::Timeout`] too; the work goes on then.
+    /// Also [`Error::Timeout`]; the operations continue then.
     pub fn synchronize_for(&self, timeout: Duration) -> Result<(), Error> {
         self.device.0.check_owner()?;
         let call = self.device.0.shared.events.host_call();
@@ -406,7 +407,7 @@ impl Drop for Stream {
         if self.device.0.is_forked() {
             return;
         }
-        // What still runs goes on: the scheduler forgets the stream once it is empty.
+        // Operations that are left continue: the scheduler removes the stream when it is empty.
         self.device.0.shared.inbox.send(Command::RemoveStream(self.id()));
     }
 }

@@ -5,20 +5,17 @@
 //! | [`Device`] | opens memory, task scheduler and AI CPU; allocates and copies device memory |
 //! | [`Comm`] | cclBuf and communication threads |
 //! | [`Stream`], [`Kernel`] | launches kernels and waits for them |
-//! | [`control`] | notifies of streams, and the pair of notifies that keeps a launch in step with its stream |
+//! | [`control`] | notifies of streams, and the pair of notifies that orders a launch with its stream |
 //! | [`loader`] | reads the device image |
 //! | [`file`] | opens files that a user names, without waiting, and reads them up to a limit |
 //! | [`signals`] | turns signals of writes into errors |
-//! | [`product`] | which products there are, and what each lets threads do |
-//! | [`backend`] | who runs kernels: threads of the host ([`Cpu::Native`]) or the AArch64 image in QEMU ([`Cpu::Qemu`]) |
+//! | [`product`] | the products, and what threads of each engine may do on them |
+//! | [`backend`] | the AI CPU: threads of the host ([`Cpu::Native`]) or the AArch64 image in QEMU ([`Cpu::Qemu`]) |
 //! | [`sim`] | the device itself: memory, hardware queues, scheduler, SDMA engines, descriptor decoder |
 //!
-//! A device pointer is one number everywhere: in the host process, in the image and in a descriptor. HBM of the device in
-//! slot *n* of the process starts at `0x12c0_0000_0000 + n * 2^40`.
-//!
-//! For C and C++ the same is there under the vendor's names (docs/c-api.md).
-//!
-//! Not here: more than one device that talk to each other, timing like that of hardware.
+//! A device pointer is one number everywhere: in the host process, in the image and in a descriptor. HBM of the device
+//! in slot *n* of the process starts at `0x12c0_0000_0000 + n * 2^40`. The C API has the same functions under the
+//! vendor's names (docs/c-api.md). Not modelled: communication between devices, and the timing of hardware.
 //!
 //! ```
 //! use hcomm_aicpu::spec::params::KernelParams;

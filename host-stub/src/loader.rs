@@ -20,12 +20,12 @@ const FILE_MAX: u64 = 256 << 20;
 const NAME_MAX: usize = 255;
 
 /// Why an image can't be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum LoadError {
-    /// No image where it is looked for.
+    /// No image in the places that are searched.
     #[error("no device image: build it with `make image` (looked for {})", list(.0))]
     NotBuilt(Vec<PathBuf>),
-    /// It can't be read.
+    /// The file can't be read.
     #[error("device image {}: {source}", path.display())]
     Read {
         /// File.
@@ -33,16 +33,16 @@ pub enum LoadError {
         /// Why.
         source: std::io::Error,
     },
-    /// A file without a byte.
+    /// An empty file.
     #[error("device image {} is empty", .0.display())]
     Empty(PathBuf),
-    /// Some other file.
+    /// Not an ELF file.
     #[error("device image {} is not an elf file", .0.display())]
     NotElf(PathBuf),
     /// An ELF file of 32-bit words.
     #[error("device image {} is a 32-bit elf file, not a 64-bit one", .0.display())]
     Not64Bit(PathBuf),
-    /// An ELF file with the bytes of a word the other way round.
+    /// A big-endian ELF file.
     #[error("device image {} is a big-endian elf file, not a little-endian one", .0.display())]
     BigEndian(PathBuf),
     /// For another processor.
@@ -74,7 +74,7 @@ pub enum LoadError {
     Damaged {
         /// File.
         path: PathBuf,
-        /// What did not fit.
+        /// What is wrong.
         reason: String,
     },
     /// A segment that does not lie in the image's area.
@@ -87,14 +87,21 @@ pub enum LoadError {
         /// Bytes in memory.
         len: u64,
     },
-    /// A name that no kernel has.
+    /// No kernel has this name.
     #[error("no kernel {name}: there are {}", kernels.join(", "))]
     NoSuchKernel {
         /// The name.
         name: String,
-        /// The kernels that there are.
+        /// The kernels of the image.
         kernels: Vec<String>,
     },
+}
+
+/// As the message: what `unwrap` and `main` print.
+impl std::fmt::Debug for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 fn list(paths: &[PathBuf]) -> String {
@@ -145,7 +152,7 @@ pub struct Image {
     pub elf: Vec<u8>,
     /// Where its first instruction is.
     pub entry: u64,
-    /// What is to be loaded.
+    /// Segments to load.
     pub segments: Vec<Segment>,
     /// Kernels, in the order of the section.
     pub kernels: Vec<ImageKernel>,

@@ -1,7 +1,7 @@
-//! Products: which a simulated device can be, and what each lets threads of which engine do.
+//! Products that a simulated device can be, and what threads of each engine may do on them.
 //!
 //! Source: the product table and the constraints of the interface document; where the documents conflict, docs/decisions.md.
-//! Everything that depends on the product asks [`Product::engine_for`], [`Product::may_copy`] or
+//! All code that depends on the product calls [`Product::engine_for`], [`Product::may_copy`] or
 //! [`Product::max_aclrt_notify_id`].
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,7 @@ pub struct Product {
     pub key: &'static str,
     /// Name in the document.
     pub name: &'static str,
-    /// What `aclrtGetSocName` answers.
+    /// What `aclrtGetSocName` returns.
     pub soc_name: &'static str,
     /// Its SoC, if the document supports the product.
     pub soc: Option<Soc>,
@@ -48,7 +48,7 @@ pub const PRODUCTS: [Product; 10] = [
 /// The product of a device unless its owner says otherwise.
 pub const DEFAULT_PRODUCT: &Product = &PRODUCTS[0];
 
-/// A function that gives out handles of threads.
+/// A function that returns handles of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acquire {
     /// `HcclThreadAcquire`.
@@ -92,8 +92,8 @@ pub enum Side {
     Device,
 }
 
-/// Why a product does not do what was asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why a product refuses a call.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The document does not list the product.
     #[error("{0} is not supported: none of its threads can be acquired")]
@@ -120,7 +120,7 @@ pub enum Refusal {
     /// On this product copies run on AICPU_TS threads, on the device side.
     #[error("{0} copies only in kernels, on threads of engine AICPU_TS")]
     HostCopy(&'static str),
-    /// Kernels and threads of this product use notifies by thread and index.
+    /// Kernels and threads of this product name notifies by thread and index.
     #[error("{0} has no notifies that are named by their id")]
     AclrtNotify(&'static str),
     /// A thread of the other side.
@@ -131,6 +131,13 @@ pub enum Refusal {
         /// Where the call was made.
         side: Side,
     },
+}
+
+/// As the message: what `unwrap` and `main` print.
+impl std::fmt::Debug for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 impl std::fmt::Display for Side {
@@ -158,7 +165,7 @@ impl Refusal {
 /// Engines of `CommEngine` by number, from 0.
 const ENGINES: [&str; 6] = ["CPU", "CPU_TS", "AICPU", "AICPU_TS", "AIV", "CCU"];
 
-/// Name of an engine, `"unknown"` for a number that is none.
+/// Name of an engine, `"unknown"` for any other number.
 pub fn engine_name(engine: Engine) -> &'static str {
     if engine.0 == -1 {
         return "RESERVED";
@@ -172,7 +179,7 @@ impl Product {
         PRODUCTS.iter().find(|product| product.key == key)
     }
 
-    /// The engine of the threads that `function` gives out for `engine`: CPU and AICPU mean CPU_TS and AICPU_TS.
+    /// The engine of the threads that `function` returns for `engine`: CPU and AICPU mean CPU_TS and AICPU_TS.
     ///
     /// # Errors
     /// [`Refusal`]; an unsupported product refuses first.
@@ -205,7 +212,7 @@ impl Product {
     /// Largest id of a notify that `HcommAclrtNotifyRecordOnThread` and `HcommAclrtNotifyWaitOnThread` take.
     ///
     /// # Errors
-    /// [`Refusal`]: the product has no such functions.
+    /// [`Refusal`]: the product does not have these functions.
     pub fn max_aclrt_notify_id(&self) -> Result<u32, Refusal> {
         match self.soc {
             None => Err(Refusal::Product(self.name)),

@@ -1,13 +1,13 @@
-//! Writes that would end the process by a signal answer with an error.
+//! Writes that return an error where a signal would end the process.
 
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Signals of a write: the reader of a pipe is gone, or a file has come to the limit of file sizes (RLIMIT_FSIZE).
+/// Signals of a write: the reader of a pipe is gone, or a file has reached the limit of file sizes (RLIMIT_FSIZE).
 const OF_WRITES: [libc::c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
-/// Runs `write` so that a closed pipe is the error `EPIPE` and a file at its size limit `EFBIG`, whatever the process does
-/// with the signals SIGPIPE and SIGXFSZ.
+/// Runs `write` so that a closed pipe is the error `EPIPE` and a file at its size limit `EFBIG`, no matter how the
+/// process handles the signals SIGPIPE and SIGXFSZ.
 pub fn without_write_signals<R>(write: impl FnOnce() -> R) -> R {
     let set = signals(&OF_WRITES);
     let before = mask(libc::SIG_BLOCK, &set);

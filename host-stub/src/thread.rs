@@ -33,13 +33,13 @@ use hcomm_sim::queue::{QueueConfig, Registers, regs_phys};
 pub const MAX_NOTIFIES: u32 = 65_535;
 /// Most entries of a ring.
 pub const MAX_DEPTH: u32 = 65_536;
-/// How long the scheduler may take to give a queue back: longer than the largest task of an engine.
+/// How long the scheduler may take to release a queue: longer than the largest task of an engine.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What threads are acquired with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadConfig {
-    /// Who queues their tasks; the device's product decides which there are.
+    /// Engine that queues their tasks; the device's product decides which are supported.
     pub engine: Engine,
     /// Number of threads.
     pub count: u32,
@@ -132,7 +132,7 @@ impl ThreadTable {
     pub(crate) fn new(base: DeviceAddr, soc: Soc) -> Self {
         let notify_ids = NotifyIds::new(match soc {
             Soc::Ascend950 => MAX_NOTIFY_IDS,
-            // What a descriptor can't name would be of no use.
+            // A descriptor can't name larger ids.
             Soc::Ascend910B | Soc::Ascend910_93 => stars910::MAX_NOTIFY_ID + 1,
         });
         Self { base, generations: vec![0; MAX_THREADS], live: HashMap::new(), notify_ids }
@@ -154,8 +154,8 @@ fn table(inner: &Inner) -> MutexGuard<'_, ThreadTable> {
     inner.threads.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Acquires threads: all of them, or none. `streams` gives the numbers of as many new streams, once all arguments are found
-/// good.
+/// Acquires threads: all of them, or none. `streams` returns that many numbers of new streams; it is called after all
+/// checks.
 pub(crate) fn acquire(
     inner: &Inner,
     config: &ThreadConfig,
@@ -212,7 +212,7 @@ fn acquire_on(
                 acquired.push(Acquired { slot, engine, stream_id, ring, depth, notify_table, notify_ids });
             }
             Err(error) => {
-                // Of this thread, and of those behind it.
+                // Those of this thread, and of the next ones.
                 table.notify_ids.give_back(notify_ids.into_iter().chain(free_ids));
                 for thread in &acquired {
                     free(inner, &mut table, thread);
@@ -286,7 +286,7 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
     *generation = generation.checked_add(1).expect("a slot of `free_slots` has a generation left");
     if engine == Engine::AICPU_TS {
         registers.enable(*generation);
-        // A doorbell that is a store can't be refused: the queue says so before.
+        // A doorbell that is a store can't be refused: the queue's status announces it.
         if refuse_at == 1 && inner.options.cpu == Cpu::Qemu {
             registers.set_state(QueueStatus::REFUSING);
             shared.inbox.send(Command::Refused(sq_id));
@@ -310,13 +310,13 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
     memory.write(addr.0 + after as u64, &descriptor.as_bytes()[after..])?;
     // One word: a device that looks at the slot meanwhile sees the notifies of one thread.
     memory.hbm_word64(addr.0 + before as u64)?.store(descriptor.notifies.0, Ordering::Relaxed);
-    // Release pairs with the device's acquire read of the tag: who sees it alive sees the rest.
+    // Release pairs with the device's acquire read of the tag: a device that sees it live sees the rest.
     memory.hbm_word64(addr.0)?.store(tag.to_bits(), Ordering::Release);
     table.live.insert(thread.slot, thread);
     Ok(ThreadHandle::new(addr, tag.generation))
 }
 
-/// Gives threads back: nothing of them runs after this.
+/// Releases threads: none of their tasks runs after this.
 pub(crate) fn release(inner: &Inner, handles: &[ThreadHandle]) {
     let _call = inner.shared.events.host_call();
     let mut table = table(inner);
@@ -335,7 +335,7 @@ pub(crate) fn release(inner: &Inner, handles: &[ThreadHandle]) {
     shared.inbox.send(Command::RemoveQueues(slots, reply));
     if shared.receive(&answer, REMOVE_TIMEOUT).is_err() && !inner.scheduler_gone() {
         // An engine may still write: the rings stay allocated until the device closes.
-        log::error!("the scheduler has not given {} queues back within {REMOVE_TIMEOUT:?}", released.len());
+        log::error!("the scheduler has not released {} queues within {REMOVE_TIMEOUT:?}", released.len());
         return;
     }
     inner.shared.events.send(|| {
@@ -363,7 +363,7 @@ pub(crate) fn suspend(inner: &Inner, handles: &[ThreadHandle]) -> Result<(), Err
     inner.shared.receive(&answer, RECOVERY_TIMEOUT).map_err(|_| Error::SchedulerGone)
 }
 
-/// Lets them start anew.
+/// Resets and enables the queues of threads.
 pub(crate) fn resume(inner: &Inner, handles: &[ThreadHandle]) -> Result<(), Error> {
     let (reply, answer) = sync_channel(1);
     inner.shared.inbox.send(Command::Recover(Recovery::Resume(queues_of(inner, handles), reply)));
@@ -440,7 +440,7 @@ pub(crate) fn give_back_notify_id(inner: &Inner, id: u32) {
     table(inner).notify_ids.give_back([id].into_iter());
 }
 
-/// Notify ids that are in use. An id is never given out twice at a time.
+/// Notify ids that are in use. Each id has one user at a time.
 struct NotifyIds {
     max: u64,
     used: Vec<bool>,

@@ -1,4 +1,4 @@
-//! The AI CPU: who runs kernels, and how a launch gets there and back.
+//! The AI CPU: runs kernels, takes launches and reports their end.
 
 pub mod log;
 pub mod native;
@@ -11,7 +11,7 @@ mod symbols;
 
 use hcomm_aicpu::spec::DeviceAddr;
 
-/// Where the tables are that the host writes and the AI CPU reads.
+/// Addresses of the tables that the host writes and the AI CPU reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Tables {
     /// Thread descriptors.

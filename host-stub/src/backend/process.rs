@@ -1,8 +1,8 @@
-//! The QEMU process: how it starts, and why none is left behind.
+//! The QEMU process: how it starts, and how it is guaranteed to end.
 //!
-//! It ends with its [`Process`], and with this program however that ends: the kernel kills it when the thread that started it
-//! is gone, and that thread lives as long as the program. It is in a process group of its own, so that Ctrl-C reaches the
-//! program alone.
+//! It ends with its [`Process`], and with this program in every case: the kernel kills it when the thread that started
+//! it ends, and that thread runs as long as the program. It is in a process group of its own, so that Ctrl-C reaches
+//! only the program.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
@@ -26,13 +26,13 @@ use super::spawn::{self, Group, Program, above_standard_files};
 pub const QEMU: &str = "qemu-system-aarch64";
 /// How much of its error output is kept.
 const STDERR_MAX: usize = 16 << 10;
-/// Most of its error output that is read at a time: QEMU may go on writing.
+/// Most bytes of its error output that are read at a time: QEMU may write without end.
 const STDERR_READ_MAX: usize = 1 << 20;
 /// How long its monitor may take to answer.
 const MONITOR_TIMEOUT: Duration = Duration::from_secs(10);
-/// System calls that an emulated machine does not need are refused, where QEMU was built with that.
+/// Option that refuses system calls which an emulated machine does not need, if QEMU was built with it.
 const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
-/// By this name it opens device memory.
+/// Folder through which it opens device memory.
 const OPEN_FILES: &str = "/proc/self/fd";
 
 /// Whether QEMU has refused [`SANDBOX`] before.
@@ -78,7 +78,7 @@ impl Process {
             standard: [above_standard_files(stdin)?, above_standard_files(null)?, above_standard_files(stderr_end)?],
             inherited: vec![memory.file(), monitor_end.as_fd()],
         };
-        // What stays open must not take the number of a standard file that the program opens later.
+        // A file that stays open must not have the number of a standard file that the program opens later.
         let wake = above_standard_files(wake)?;
         let monitor = UnixStream::from(above_standard_files(monitor)?);
         let stderr = io::PipeReader::from(above_standard_files(stderr)?);
@@ -102,20 +102,20 @@ impl Process {
     }
 
     /// # Errors
-    /// It has ended; the message has its status and its error output.
+    /// It has ended; the message contains its status and its error output.
     pub fn check(&mut self) -> Result<(), String> {
         self.read_stderr();
         match self.group.status() {
             None => Ok(()),
             Some(status) => {
-                // What it wrote last.
+                // Its last output.
                 self.read_stderr();
                 Err(format!("{QEMU} has ended ({status}){}", self.stderr_text()))
             }
         }
     }
 
-    /// Whether it has ended because it knows no sandbox. The next one is started without.
+    /// Whether it has ended because it has no option for a sandbox. The next one is started without.
     pub fn lacks_sandbox(&mut self) -> bool {
         self.read_stderr();
         let text = String::from_utf8_lossy(&self.stderr_text);
@@ -138,7 +138,7 @@ impl Process {
     fn read_stderr(&mut self) {
         let (mut piece, mut total) = ([0; 4096], 0);
         while total < STDERR_READ_MAX {
-            // The end of the output, or none for now. A pipe that can't be read has nothing to say.
+            // The end of the output, or no output now. A pipe that can't be read gives no text.
             let Some(len) = self.stderr.read(&mut piece).ok().filter(|&len| len != 0) else { return };
             total += len;
             let kept = len.min(STDERR_MAX - self.stderr_text.len());
@@ -146,10 +146,10 @@ impl Process {
         }
     }
 
-    /// Program counter and frame pointer of core 0, as the monitor tells them.
+    /// Program counter and frame pointer of core 0, from the monitor.
     pub fn pc_and_fp(&mut self) -> Option<(u64, u64)> {
         self.monitor.set_read_timeout(Some(MONITOR_TIMEOUT)).ok()?;
-        // A monitor that reads nothing has room for one command.
+        // Even if the monitor reads nothing, there is room for one command.
         let command = b"info registers\n";
         let sent = rustix::net::send(&self.monitor, command, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).ok()?;
         if sent != command.len() {
@@ -168,7 +168,7 @@ impl Process {
         None
     }
 
-    /// Ends it, and what it has started.
+    /// Ends it, and the processes that it has started.
     pub fn kill(&mut self) {
         self.group.kill();
     }
@@ -183,7 +183,7 @@ fn registers(listing: &str) -> Option<(u64, u64)> {
     Some((value("PC=")?, value("X29=")?))
 }
 
-/// What the command line of QEMU says.
+/// The command line of QEMU.
 struct Arguments {
     /// Bytes of RAM.
     size: u64,

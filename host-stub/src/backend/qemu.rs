@@ -33,7 +33,7 @@ use hcomm_sim::memory::Memory;
 const BOOT_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often to look for it.
 const BOOT_POLL: Duration = Duration::from_micros(200);
-/// How often to look whether QEMU is alive, and to forward the log, while a kernel runs.
+/// How often to check that QEMU runs, and to forward the log, while a kernel runs.
 const CHECK_PERIOD: Duration = Duration::from_millis(5);
 
 /// The AI CPU.
@@ -148,7 +148,7 @@ impl Cpu for QemuCpu {
         let word = |offset: usize| self.memory.word64(mailbox + offset as u64);
         word(offset_of!(HostMailbox, entry)).store(entry, Ordering::Relaxed);
         word(offset_of!(HostMailbox, args)).store(launch.args, Ordering::Relaxed);
-        // Release pairs with the image's acquire load: who sees the number sees entry and args.
+        // Release pairs with the image's acquire load: a core that sees the number sees entry and args.
         word(offset_of!(HostMailbox, seq)).store(self.seq, Ordering::Release);
         // Pairs with the fence of the image between `sleeping` and its last look at `seq`.
         fence(Ordering::SeqCst);
@@ -202,7 +202,7 @@ impl Cpu for QemuCpu {
     }
 
     fn restart(&mut self) -> Result<(), CpuFault> {
-        // Nothing of the old life runs any more: its memory is ours to clear.
+        // The old process has ended, so its memory can be cleared.
         self.process.kill();
         self.forward_log();
         for (phys, len) in [
@@ -224,7 +224,7 @@ impl Cpu for QemuCpu {
     }
 }
 
-/// Puts the segments of the image into RAM.
+/// Copies the segments of the image into RAM.
 fn load(memory: &SharedMemory, image: &Image) {
     for segment in &image.segments {
         memory.write_low(segment.addr, &segment.bytes);

@@ -27,7 +27,7 @@ pub struct RefusalReader {
     phys: u64,
     /// Refusals that were seen.
     seen: u64,
-    /// Those that nobody has taken.
+    /// Refusals that were read and not yet taken.
     refused: Vec<RefusedCall>,
 }
 
@@ -41,12 +41,12 @@ impl RefusalReader {
     pub fn drain(&mut self) {
         let head = self.head();
         let new = head.wrapping_sub(self.seen);
-        // The image is not trusted to count: it may say fewer than before, or fewer than a ring holds.
+        // The image's count is not trusted: it may be lower than before, or lower than what a ring holds.
         let shown = new.min(HELD).min(head);
         let mut missed = new - shown;
         for number in head - shown..head {
             let (code, text) = self.refusal(number);
-            // Pairs with the release fence of the core. It may have gone on, and written over what was being read.
+            // Pairs with the release fence of the core. The core may have overwritten the record while it was read.
             fence(Ordering::Acquire);
             if self.head().wrapping_sub(number) <= HELD {
                 log::warn!(target: TARGET, "{text}");
@@ -82,10 +82,7 @@ impl RefusalReader {
         match Error::try_read_from_bytes(&error) {
             Ok(error) => (error.code(), format!("{name}: {error}")),
             // The image is not trusted to be built from the same sources.
-            Err(_) => (
-                code::HCCL_E_INTERNAL,
-                format!("{name}: refused, for a reason that this program does not know ({error:x?})"),
-            ),
+            Err(_) => (code::HCCL_E_INTERNAL, format!("{name}: refused, unknown reason ({error:x?})")),
         }
     }
 

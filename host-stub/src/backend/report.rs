@@ -1,4 +1,4 @@
-//! Fault record of a core as text: what happened, where, and how the code came there.
+//! Fault record of a core as text: what happened, where, and the calls that led there.
 #![forbid(unsafe_code)]
 
 use std::mem::offset_of;
@@ -14,10 +14,10 @@ use hcomm_sim::memory::Memory;
 
 /// Functions that a message names.
 const PLACES: usize = 6;
-/// How the names of functions begin that a panic calls on its way to the report.
+/// Prefixes of the functions that a panic calls before it is reported.
 const MACHINERY: [&str; 4] = ["core::panicking::", "__rustc::", "rust_begin_unwind", "hcomm_image::image::fault::"];
 
-/// What an exception was taken for: exception class of ESR_EL1, bits 26..32.
+/// Exception class: ESR_EL1, bits 26..32.
 mod class {
     pub const UNKNOWN: u64 = 0x00;
     pub const FP: u64 = 0x07;
@@ -44,7 +44,7 @@ impl Record<'_> {
         self.memory.word32(self.phys + offset as u64).load(Ordering::Relaxed)
     }
 
-    /// The text at `offset`, of which the word at `len` tells the bytes. The image is not trusted to stay below `max`.
+    /// The text at `offset`; the word at `len` has its length in bytes, which is not trusted to be at most `max`.
     fn text(&self, offset: usize, len: usize, max: usize) -> String {
         let mut bytes = vec![0; (self.word32(len) as usize).min(max)];
         self.memory.read_low(self.phys + offset as u64, &mut bytes);
@@ -59,7 +59,7 @@ impl Record<'_> {
     }
 }
 
-/// What the fault record at `phys`, of which `kind` has been read, says.
+/// Text of the fault record at `phys`, whose `kind` has been read.
 pub fn fault_text(memory: &SharedMemory, phys: u64, kind: FaultKind, symbols: &Symbols<'_>) -> String {
     let record = Record { memory, phys };
     let message = record.text(offset_of!(FaultRecord, message), offset_of!(FaultRecord, message_len), 384);
@@ -83,7 +83,7 @@ pub fn fault_text(memory: &SharedMemory, phys: u64, kind: FaultKind, symbols: &S
     }
 }
 
-/// Where a core that has no fault is, from its program counter and frame pointer.
+/// Place of a core without a fault, from its program counter and frame pointer.
 pub fn running_text(memory: &SharedMemory, pc: u64, fp: u64, symbols: &Symbols<'_>) -> String {
     let callers = callers(symbols.stack(), fp, |addr| memory.word64(addr).load(Ordering::Relaxed));
     format!("{} [pc {pc:#x}]", way(symbols, pc, callers))

@@ -25,11 +25,11 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus};
 pub const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a killed process may take to end.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often to look whether it has.
+/// How often to check whether it has ended.
 const END_POLL: Duration = Duration::from_micros(200);
 /// Descriptors below this are the standard files.
 const FIRST_FREE_FD: RawFd = 3;
-/// Folders of programs where `PATH` is not set, as the C library has them.
+/// Folders of programs if `PATH` is not set; the C library uses the same.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 /// Shell of the guard.
 const SHELL: &str = "/bin/sh";
@@ -64,7 +64,7 @@ pub fn find(name: &str) -> io::Result<PathBuf> {
     Err(refused.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
 }
 
-/// What to run. All files have numbers above those of the standard files.
+/// A program to run. All files have numbers above those of the standard files.
 pub struct Program<'a> {
     /// Its file.
     pub path: PathBuf,
@@ -91,15 +91,15 @@ pub struct Group {
 /// that other program does not. So for a script there is a guard, which also is the leader of the group.
 struct Guard {
     pid: Pid,
-    /// Its end of the guard's standard input is open as long as this process lives.
+    /// Write end of the guard's standard input, open until this process ends.
     _alive: OwnedFd,
 }
 
 impl Group {
-    /// Starts `program`, which dies with this process.
+    /// Starts `program`; the kernel kills it when this process ends.
     ///
     /// # Errors
-    /// No process, no such program, or it has not started within [`START_TIMEOUT`].
+    /// No process can be made, the program does not exist, or it has not started within [`START_TIMEOUT`].
     pub fn start(program: &Program<'_>) -> io::Result<Self> {
         let guard = if is_script(&program.path)? { Guard::start() } else { None };
         let leader = guard.as_ref().map(|guard| guard.pid);
@@ -116,7 +116,7 @@ impl Group {
 
     /// How the program has ended; `None` while it runs.
     pub fn status(&self) -> Option<String> {
-        // It stays to be waited for: until `kill` its number is not given to another process.
+        // It is not reaped before `kill`, so that its id is not given to another process.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match rustix::process::waitid(WaitId::Pid(self.program), options) {
             Ok(None) | Err(Errno::INTR) => None,
@@ -146,7 +146,7 @@ impl Drop for Group {
 }
 
 impl Guard {
-    /// `None`, and a line in the log: there is no shell, or no process.
+    /// `None`, with a line in the log, if there is no shell or no process can be made.
     fn start() -> Option<Self> {
         let start = || {
             let (input, alive) = io::pipe()?;
@@ -179,7 +179,7 @@ fn is_script(path: &Path) -> io::Result<bool> {
     let mut start = [0; 2];
     match std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)) {
         Ok(()) => Ok(start == *b"#!"),
-        // A program that may be executed and not read.
+        // A program that may be executed but not read.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
         Err(error) => Err(error),
     }
@@ -187,7 +187,7 @@ fn is_script(path: &Path) -> io::Result<bool> {
 
 /// Kills the group of `leader`, and waits a limited time for those of its processes that are children of this one.
 fn end(leader: Pid, children: &[Pid]) {
-    // Neither fails but for processes that are gone. A child that has not come to its group yet is killed by itself.
+    // Both calls fail only for processes that have ended. A child that is not in its group yet is killed by its own id.
     let _ = rustix::process::kill_process_group(leader, Signal::KILL);
     for &child in children {
         let _ = rustix::process::kill_process(child, Signal::KILL);
@@ -206,7 +206,8 @@ fn end(leader: Pid, children: &[Pid]) {
     }
 }
 
-/// Starts a program in the group of `leader`, or as the leader of a new one. `dies`: with this process.
+/// Starts a program in the group of `leader`, or as the leader of a new one. `dies`: the kernel kills it when this
+/// process ends.
 fn start(program: &Program<'_>, leader: Option<Pid>, dies: bool) -> io::Result<Pid> {
     let (mut report, far_end) = UnixStream::pair()?;
     let image = Image::new(program, leader, dies, above_standard_files(far_end)?)?;
@@ -232,7 +233,7 @@ fn start(program: &Program<'_>, leader: Option<Pid>, dies: bool) -> io::Result<P
     }
 }
 
-/// All that the child needs: nothing may be allocated after `fork`.
+/// Everything that the child needs, because nothing may be allocated after `fork`.
 struct Image {
     path: CString,
     args: Vec<CString>,
@@ -242,7 +243,7 @@ struct Image {
     leader: Option<Pid>,
     dies: bool,
     parent: Pid,
-    /// Where an error goes. The end of this file without one tells that the program has started.
+    /// File for an error. If it ends without one, the program has started.
     report: OwnedFd,
 }
 
@@ -277,7 +278,7 @@ impl Image {
             texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
         };
         let (args, environment) = (pointers(&self.args), pointers(&self.environment));
-        // SAFETY: the child runs `exec` alone, which neither allocates nor locks: other threads of this process may have
+        // SAFETY: the child runs only `exec`, which neither allocates nor locks: other threads of this process may have
         // held any lock at the fork. All signals are blocked here, so that no handler of the program runs in the child.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
@@ -285,8 +286,8 @@ impl Image {
                 // SAFETY: in the child; both arrays end with null and point to texts of `self`, which the child has a copy of.
                 let error = unsafe { self.exec(args.as_ptr(), environment.as_ptr()) };
                 let code = error.raw_os_error().unwrap_or(libc::EIO).to_ne_bytes();
-                // SAFETY: the bytes are this function's. If they can't be written, the parent takes the end for a start, and
-                // then finds the process ended with 127.
+                // SAFETY: the bytes are this function's. If they can't be written, the parent sees the end of the file
+                // as a start, and then finds that the process has ended with 127.
                 unsafe {
                     libc::write(self.report.as_raw_fd(), code.as_ptr().cast(), code.len());
                     libc::_exit(127)
@@ -311,11 +312,11 @@ impl Image {
                 return io::Error::last_os_error();
             }
             if self.dies && libc::getppid() != self.parent.as_raw_nonzero().get() {
-                // The parent has died before the signal was asked for.
+                // The parent ended before the death signal was set.
                 libc::_exit(127);
             }
-            // Files that the program left open for its own children are not for this one. A system without the call
-            // (before Linux 5.11) leaves them open.
+            // Closes files that the program left open for its own children. Before Linux 5.11 there is no such call,
+            // and they stay open.
             libc::syscall(libc::SYS_close_range, FIRST_FREE_FD, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
             for (number, &file) in (0..).zip(&self.standard) {
                 if libc::dup2(file, number) < 0 {
@@ -330,7 +331,7 @@ impl Image {
             let mut default: libc::sigaction = std::mem::zeroed();
             default.sa_sigaction = libc::SIG_DFL;
             for signal in 1..=libc::SIGRTMAX() {
-                // Two of them can't be changed, and some belong to the C library.
+                // Two signals can't be changed, and some belong to the C library.
                 libc::sigaction(signal, &default, ptr::null_mut());
             }
             let mut none: libc::sigset_t = std::mem::zeroed();
@@ -344,9 +345,9 @@ impl Image {
 
 type Request = (Image, SyncSender<io::Result<Pid>>);
 
-/// Forks from a thread that lives as long as the process: the death signal comes when the forking *thread* ends.
+/// Forks from a thread that runs as long as the process: the death signal is sent when the forking *thread* ends.
 fn fork_from_spawner(image: Image) -> io::Result<Pid> {
-    /// The thread's process, and the way to it: a forked child has not got its parent's.
+    /// Process of the thread, and a channel to the thread: a forked child does not have its parent's thread.
     static SPAWNER: Mutex<Option<(u32, Sender<Request>)>> = Mutex::new(None);
     let requests = {
         let mut spawner = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
@@ -370,7 +371,7 @@ fn start_spawner() -> io::Result<Sender<Request>> {
         block_signals();
         for (image, reply) in requests {
             if let Err(SendError(Ok(pid))) = reply.send(image.fork()) {
-                // The caller has given up.
+                // The caller no longer waits.
                 end(image.leader.unwrap_or(pid), &[pid]);
             }
         }

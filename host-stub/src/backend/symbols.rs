@@ -25,7 +25,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether the code is of Rust's library or of a crate from elsewhere.
+    /// Whether the code is of Rust's library or of another crate.
     pub fn is_library(&self) -> bool {
         self.line.as_ref().is_some_and(|(file, _)| is_library(file))
     }
@@ -53,7 +53,7 @@ struct Symbol {
 pub struct Symbols<'d> {
     /// `None`: no line table that can be read.
     lines: Option<Context<Reader<'d>>>,
-    /// Folders that the image was built in, which need not be where this program was built.
+    /// Folders that the image was built in; this program may have been built elsewhere.
     folders: BTreeSet<String>,
     /// Functions, by address.
     functions: Vec<Symbol>,
@@ -65,7 +65,7 @@ pub struct Symbols<'d> {
 const GUARD_PAGE: u64 = 4096;
 
 impl<'d> Symbols<'d> {
-    /// Those of the image in `elf`.
+    /// Symbols of the image in `elf`.
     pub fn new(elf: &'d [u8]) -> Self {
         let Ok(file) = ElfFile64::<object::LittleEndian>::parse(elf) else { return Self::default() };
         let named = |name: &str| file.symbols().find(|symbol| symbol.name() == Ok(name)).map(|symbol| symbol.address());
@@ -100,7 +100,7 @@ impl<'d> Symbols<'d> {
         });
         let mut places = Vec::new();
         if let Some(mut frames) = self.lines.as_ref().and_then(|lines| lines.find_frames(addr).skip_all_loads().ok()) {
-            // Frames behind one that can't be read are lost, as if there were none.
+            // Frames after one that can't be read are left out.
             while let Ok(Some(frame)) = frames.next() {
                 let mut place = base.clone();
                 if let Some(Ok(name)) = frame.function.as_ref().map(|name| name.demangle()) {
@@ -143,7 +143,7 @@ fn demangled(name: &str) -> String {
     plain(&name).to_owned()
 }
 
-/// Whether a path is that of Rust's library or of a crate from elsewhere.
+/// Whether a path is that of Rust's library or of another crate.
 fn is_library(path: &str) -> bool {
     ["/rustc/", "/registry/src/"].iter().any(|part| path.contains(part))
 }
@@ -162,7 +162,7 @@ fn build_folders(dwarf: &Dwarf<Reader<'_>>) -> BTreeSet<String> {
 /// A path of Rust without type parameters and hash.
 fn plain(name: &str) -> &str {
     let name = without_hash(name);
-    // A name that starts with one is that of an implementation.
+    // A name that starts with `<` is that of an implementation.
     match name.find('<') {
         Some(at) if at > 0 => &name[..at],
         _ => name,

@@ -7,8 +7,8 @@ use hcomm_card_lint::{Options, Profile, Report, lint};
 use super::failure::Failure;
 use super::output::Output;
 
-/// Check a library of AI CPU kernels (.so) or the package that carries it (.tar.gz) for a card. Nothing that passes has been
-/// run on hardware yet.
+/// Check a library of AI CPU kernels (.so) or the package that carries it (.tar.gz) for a card. Nothing that passes has
+/// been run on hardware yet.
 #[derive(Debug, clap::Args)]
 pub struct CardLintArgs {
     /// Library or package.
@@ -16,7 +16,7 @@ pub struct CardLintArgs {
     /// `any`: errors are what loader or package parser refuse, and what can't run. `own`: every row of docs/card.md.
     #[arg(long, value_enum, default_value = "any")]
     profile: ProfileArg,
-    /// Description of the kernels, JSON or (.ini) INI; may be given again. Without any, those beside the file.
+    /// Description of the kernels, JSON or (.ini) INI; may be given more than once. Without it, those beside the file.
     #[arg(long, value_name = "FILE")]
     description: Vec<PathBuf>,
     /// Block of the package for the whitelist. Without it, whitelist.txt beside the package.

@@ -75,7 +75,7 @@ pub fn run(args: &CopyArgs, output: Output) -> Result<(), Failure> {
     let allocate = || session.device().malloc(size);
     let (user_in, user_out) =
         allocate().and_then(|user_in| Ok((user_in, allocate()?))).map_err(|error| match error {
-            // The files are copied in rounds, so that the communicator's buffer is what takes the room.
+            // The files are copied in rounds, so only the size of the communicator's buffer can be too large.
             Error::Alloc(_) => Failure::Usage(format!("{}: {error}", session::ccl_buffer_source(args.ccl_buffer))),
             error => error.into(),
         })?;
@@ -86,7 +86,7 @@ pub fn run(args: &CopyArgs, output: Output) -> Result<(), Failure> {
     loop {
         let len = fill(&session, &user_in, &mut input.file, &mut hasher, &mut piece)
             .map_err(|error| error.at(&args.input))?;
-        // An empty file is launched too, once.
+        // An empty file needs one launch, too.
         if len == 0 && totals.launches > 0 {
             break;
         }
@@ -112,7 +112,7 @@ pub fn run(args: &CopyArgs, output: Output) -> Result<(), Failure> {
     output.answer(&answer, |out| report(&answer, out))
 }
 
-/// A failure while bytes move: of the device, or of a file that is yet to be named.
+/// A failure during the copy: of the device, or of a file that the caller names.
 enum Moving {
     Device(Failure),
     File(io::Error),
@@ -143,7 +143,7 @@ fn in_usage(path: &Path, error: &io::Error) -> Failure {
     Failure::Usage(format!("{}: {error}", path.display()))
 }
 
-/// The file that is read, and what it was when the copy began.
+/// The input file, and its size and times when the copy began.
 struct Input {
     file: File,
     metadata: Metadata,
@@ -159,7 +159,7 @@ impl Input {
     }
 
     /// # Errors
-    /// Not `copied` bytes, or the file was written since it was opened: what was copied may be a mixture.
+    /// The size is not `copied` bytes, or the file was written since it was opened, so old and new bytes may be mixed.
     fn check_unchanged(&self, path: &Path, copied: u64) -> Result<(), Failure> {
         let now = self.file.metadata().map_err(|error| Moving::File(error).at(path))?;
         let times = |metadata: &Metadata| (metadata.mtime(), metadata.mtime_nsec());
@@ -177,7 +177,7 @@ impl Input {
     }
 }
 
-/// The output replaces a regular file or none; not the one that is read, and none that this command writes its answer to.
+/// The output is new, or replaces a regular file that is neither the input nor standard output or error output.
 fn refuse_output(input: &Input, args: &CopyArgs) -> Result<(), Failure> {
     let (source, target) = (args.input.display(), args.output.display());
     let existing = std::fs::metadata(&args.output).ok();
@@ -188,7 +188,7 @@ fn refuse_output(input: &Input, args: &CopyArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(format!("{source} and {target} are the same file")));
     }
     for (name, stream) in [("output", io::stdout().as_fd()), ("error output", io::stderr().as_fd())] {
-        // A stream that is closed is no file.
+        // A closed stream is not a file.
         let Some(stream) = stream.try_clone_to_owned().ok().and_then(|file| File::from(file).metadata().ok()) else {
             continue;
         };
@@ -196,7 +196,7 @@ fn refuse_output(input: &Input, args: &CopyArgs) -> Result<(), Failure> {
             if file.is_some_and(|file| replace::is_same(file, &stream)) {
                 let path = path.display();
                 return Err(Failure::Usage(format!(
-                    "{path} is the standard {name}, where this command says what it did"
+                    "{path} is the standard {name}, to which this command prints its result"
                 )));
             }
         }
@@ -204,7 +204,7 @@ fn refuse_output(input: &Input, args: &CopyArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Shown on a terminal, hidden elsewhere, and where lines of the log would tear it apart.
+/// Progress bar: shown on a terminal, hidden elsewhere and with `--verbose`, whose log lines would break it.
 fn progress_bar(len: u64, has_log: bool) -> ProgressBar {
     if has_log {
         return ProgressBar::hidden();

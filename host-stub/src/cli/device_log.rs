@@ -11,9 +11,9 @@ struct DeviceLog;
 
 static DEVICE_LOG: DeviceLog = DeviceLog;
 
-/// Shows from now on what the device logs: everything, or warnings and worse.
+/// Starts to show the device's log: everything, or warnings and errors.
 pub fn show(everything: bool) {
-    // Fails only if there is a logger already, which then shows it.
+    // Fails only if there is a logger already, which then shows the log.
     if log::set_logger(&DEVICE_LOG).is_ok() {
         log::set_max_level(if everything { LevelFilter::Trace } else { LevelFilter::Warn });
     }
@@ -26,7 +26,7 @@ impl Log for DeviceLog {
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
-            // A standard error that is closed is no reason to stop.
+            // A closed standard error is not an error of the command.
             drop(writeln!(io::stderr(), "{}: {:5} {}", record.target(), record.level(), record.args()));
         }
     }

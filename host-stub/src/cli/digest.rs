@@ -11,7 +11,7 @@ use super::failure::Failure;
 /// Bytes of a file that are in memory at a time.
 pub const PIECE: usize = 4 << 20;
 
-/// Room for a piece.
+/// A buffer for a piece.
 ///
 /// # Errors
 /// No memory for it, with the system's reason.

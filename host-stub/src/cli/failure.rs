@@ -1,24 +1,24 @@
-//! Why a command failed, and the exit code that tells a script.
+//! Why a command failed, and its exit code.
 
 use std::io;
 
 use host_stub::Error;
 use host_stub::sim::error::RT_TS_ERROR;
 
-/// A command that did not do what was asked. The kind decides the exit code.
+/// A command that failed. The kind decides the exit code.
 #[derive(Debug)]
 pub enum Failure {
     /// Wrong data or a device error.
     Device(String),
     /// An error of the device with the runtime's number for it.
     Runtime(String, i32),
-    /// An argument that means nothing, or names a file that can't be used.
+    /// An invalid argument, or one that names a file that can't be used.
     Usage(String),
     /// Arguments that do not parse.
     Arguments(clap::Error),
     /// Understood, but not supported.
     Unsupported(String),
-    /// The answer that was printed says what is wrong.
+    /// The report that was printed shows what is wrong.
     Reported,
     /// Standard output could not be written.
     Output(io::Error),
@@ -69,7 +69,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let text = error.to_string();
         match error {
-            // Device memory runs out by the sizes that the arguments ask for alone.
+            // Device memory is exhausted only by the sizes in the arguments.
             Error::Load(_) | Error::BadBuffSize(_) | Error::ZeroCclBuffer | Error::Alloc(_) => Self::Usage(text),
             Error::Refused(_) | Error::UnsupportedFault(_) | Error::DeterministicQemu => Self::Unsupported(text),
             Error::Device(error) | Error::AlreadyFailed(error) => Self::Runtime(text, error.runtime_code()),

@@ -1,4 +1,4 @@
-//! What the user types, and what the process answers: text or one JSON object, and an exit code.
+//! Arguments of the command line, and the result: text or one JSON object, and an exit code.
 
 mod card_lint;
 mod copy;
@@ -50,14 +50,14 @@ enum Command {
     },
 }
 
-/// Parses the arguments of the process, does what they ask and says how it went.
+/// Parses the arguments of the process, runs the command and reports its result.
 pub fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    // Asked of the raw arguments: an error in them is answered in JSON too.
+    // From the raw arguments, so that an error in the arguments is printed as JSON, too.
     let output = Output { json: args.iter().any(|arg| arg == "--json") };
     let outcome = match Cli::try_parse_from(&args) {
         Ok(cli) => dispatch(cli.command, output),
-        // Help and version are answers, not errors.
+        // Help and version are not errors.
         Err(answer) if !answer.use_stderr() => {
             return if answer.print().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         }

@@ -1,4 +1,4 @@
-//! Numbers as people write them: decimal, or hexadecimal after `0x`.
+//! Numbers on the command line: decimal, or hexadecimal after `0x`.
 
 use std::num::IntErrorKind;
 
@@ -8,7 +8,7 @@ pub fn u64(text: &str) -> Result<u64, String> {
         Some(digits) => (digits, 16),
         None => (text, 10),
     };
-    // `from_str_radix` takes a sign, which no number here has.
+    // `from_str_radix` accepts a sign, which is invalid here.
     if !digits.starts_with(|c: char| c.is_digit(radix)) {
         return Err("not a number: write it in decimal, or in hexadecimal after 0x".into());
     }

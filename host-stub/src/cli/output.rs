@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::failure::Failure;
 
-/// Where answers go, and in which form.
+/// Form of the results.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     /// One JSON object instead of text.
@@ -20,7 +20,7 @@ struct StandardOutput;
 
 impl Write for StandardOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Not by way of `Stdout`, which would write what is left once more when the process ends.
+        // Not through `Stdout`, which would write the rest again when the process ends.
         Ok(without_write_signals(|| rustix::io::write(io::stdout(), bytes))?)
     }
 
@@ -29,7 +29,7 @@ impl Write for StandardOutput {
     }
 }
 
-/// The object that stands for a failure.
+/// The JSON object of a failure.
 #[derive(Serialize)]
 struct FailureObject {
     error: String,
@@ -56,13 +56,13 @@ impl Output {
         Ok(())
     }
 
-    /// Says on standard error what went wrong, and in JSON on standard output if that was asked for.
+    /// Prints the failure on standard error, and with `--json` also on standard output.
     pub fn failure(self, failure: &Failure) -> ExitCode {
         match failure {
-            // The reader has had enough (`host-stub ... | head`): nobody is left to tell.
+            // The reader has closed the pipe (`host-stub ... | head`): there is no reader for a message.
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
             Failure::Reported => return ExitCode::from(failure.exit_code()),
-            // A standard error that is closed leaves the exit code to tell.
+            // If standard error is closed, only the exit code reports the failure.
             Failure::Arguments(error) => drop(error.print()),
             _ => drop(writeln!(io::stderr(), "error: {}", failure.message())),
         }

@@ -1,4 +1,4 @@
-//! `products`: the table of products, as the code that decides answers it.
+//! `products`: the table of products, from the code that decides what each supports.
 
 use hcomm_aicpu::spec::thread::Engine;
 use host_stub::product::{Acquire, PRODUCTS, Product, Side};
@@ -10,7 +10,7 @@ use super::output::Output;
 #[derive(Serialize)]
 struct Row {
     product: &'static str,
-    /// What `--product` takes.
+    /// Value for `--product`.
     key: &'static str,
     soc: &'static str,
     /// Whether the document supports the copy on it.

@@ -1,4 +1,4 @@
-//! An output file that takes its place when it is complete: until then an existing one stays as it is.
+//! An output file that is renamed into place when it is complete; until then an existing one is not changed.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
@@ -22,10 +22,10 @@ impl Replacement {
     /// Makes an empty file in the folder of `target`, or of the file that it links to.
     ///
     /// # Errors
-    /// The system's, with the name of the folder.
+    /// The system's error, with the name of the folder.
     pub fn new(target: &Path) -> io::Result<Self> {
         let target = follow_links(target)?;
-        // Bytes of another user's file are not to be readable by more users than before.
+        // The bytes must not become readable by more users than before.
         let existing = std::fs::metadata(&target).ok();
         let name = format!(".host-stub-{}.part", std::process::id());
         let path = target.with_file_name(name);
@@ -49,7 +49,7 @@ impl Replacement {
     /// Puts the file in the place of the output.
     ///
     /// # Errors
-    /// The system's: the output is as it was.
+    /// The system's error; the output is not changed.
     pub fn commit(mut self) -> io::Result<()> {
         std::fs::rename(&self.path, &self.target)?;
         self.is_committed = true;
@@ -70,7 +70,7 @@ impl Write for Replacement {
 impl Drop for Replacement {
     fn drop(&mut self) {
         if !self.is_committed {
-            // What can't be removed stays, under a name that says whose it is.
+            // A file that can't be removed stays, under a name that contains the process id.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -81,13 +81,13 @@ pub fn is_same(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// The file that a path leads to, which need not be there.
+/// The file that a path leads to; it need not exist.
 fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
         match std::fs::read_link(&path) {
             Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
-            // Not a link, or not there.
+            // Not a link, or no file.
             Err(_) => return Ok(path),
         }
     }

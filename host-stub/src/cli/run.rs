@@ -20,7 +20,7 @@ pub struct RunArgs {
     /// Bytes to copy.
     #[arg(long, value_name = "BYTES", default_value = "256", value_parser = number::u64)]
     len: u64,
-    /// Seed of the random input. Without it another one each time; it is printed.
+    /// Seed of the random input. By default a new one for each run; it is printed.
     #[arg(long, value_name = "N", value_parser = number::u64)]
     seed: Option<u64>,
 }
@@ -43,7 +43,7 @@ struct Answer {
     len: u64,
     /// Tasks of the copy.
     tasks: u64,
-    /// Tasks that keep the launch in step with its stream.
+    /// Tasks of the control pair, which order the launch with its stream.
     control_tasks: u64,
     doorbells: u64,
     verified: bool,
@@ -66,7 +66,7 @@ pub fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     let mut pieces = Pieces::new(seed, len)?;
     while let Some((at, piece)) = pieces.next() {
         device.copy_in(user_in.at(at), piece)?;
-        // Every byte of the destination is wrong before the copy, so that a byte which is not copied shows.
+        // Every byte of the destination is wrong before the copy, so that a byte that is not copied is found.
         piece.iter_mut().for_each(|byte| *byte = !*byte);
         device.copy_in(DeviceAddr(ccl_buf.0 + at), piece)?;
     }
@@ -108,7 +108,7 @@ pub fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     output.answer(&answer, |out| report(&answer, out))
 }
 
-/// The random input in pieces: what the host needs of its own memory does not depend on the length.
+/// The random input in pieces, so that the host's memory does not depend on the length.
 struct Pieces {
     random: fastrand::Rng,
     piece: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What `run` and `copy` have in common: a device with a communicator, threads and a stream.
+//! Shared by `run` and `copy`: a device with a communicator, threads and a stream.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use super::device_log;
 use super::failure::Failure;
 use super::number;
 
-/// Limit of kernels and waiting tasks when something is to go wrong.
+/// Limit of kernels and waiting tasks when faults are injected.
 const FAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Grammar of `--fault`. docs/faults.md says the same with examples.
@@ -39,7 +39,7 @@ Faults: SPEC = KIND[:KEY=VALUE[,KEY=VALUE...]]
                   a kernel fails in place of the one launched   n, stream
   n=N             the Nth task, doorbell (of a queue) or launch that matches; default 1
   after=N         tasks that the queue still runs; default 0
-  n=A-B, seed=N   a number from A to B that the seed decides (also after=A-B); the seed is printed
+  n=A-B, seed=N   a number from A to B chosen by the seed (also after=A-B); the seed is printed
   time=T          like 5us, 10ms or 2s; default 10ms
 data-abort, undefined and stack-overflow need --cpu qemu.";
 
@@ -55,26 +55,26 @@ pub struct SessionArgs {
     /// Product that the device is; `host-stub products` lists them.
     #[arg(long, value_name = "KEY", default_value = DEFAULT_PRODUCT.key)]
     product: String,
-    /// Let something go wrong, see below. May be given more than once.
+    /// Inject a fault, see below. May be given more than once.
     #[arg(long = "fault", value_name = "SPEC")]
     faults: Vec<FaultRule>,
     /// Limit of a kernel, and of a task that waits in its queue. 5 with --fault; without it 1900 and 60.
     #[arg(long, value_name = "SECONDS", value_parser = number::seconds)]
     timeout: Option<u64>,
-    /// How long a wait may last while nothing in the device can go on. Without it: HCOMM_SIM_DEADLOCK_LIMIT, then the limit of
-    /// the wait itself.
+    /// How long a wait may last while the device can make no progress. Default: HCOMM_SIM_DEADLOCK_LIMIT, else the
+    /// limit of the wait itself.
     #[arg(long, value_name = "SECONDS", value_parser = deadlock::parse_limit)]
     deadlock_limit: Option<Duration>,
     /// Checks to make: race, all or none. Without it those that HCOMM_SIM_CHECK lists.
     #[arg(long = "check", value_name = "LIST")]
     checks: Option<Checks>,
-    /// Show all of the device's log on standard error, not its warnings alone.
+    /// Show all of the device's log on standard error, not only warnings.
     #[arg(short, long)]
     pub verbose: bool,
 }
 
 impl SessionArgs {
-    /// Whoever asks for a fault wants to see it soon.
+    /// With a fault the limits are short, so that it is reported soon.
     fn fault_timeout(&self) -> Option<Duration> {
         (!self.faults.is_empty()).then_some(FAULT_TIMEOUT)
     }
@@ -126,7 +126,7 @@ pub fn hex<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error
 /// Tasks of a control pair: the wait for the start notify and the record of the end notify.
 pub const CONTROL_TASKS: u64 = 2;
 
-/// A device that is ready for copies by way of the communicator's buffer.
+/// A device that is ready for copies through the communicator's buffer.
 pub struct Session {
     // Dropped in this order: a communicator must outlive the streams that use it.
     stream: Stream,
@@ -158,7 +158,7 @@ impl Session {
         device_log::show(args.verbose);
         let product = Product::from_key(&args.product).ok_or_else(|| {
             let keys = PRODUCTS.map(|product| product.key).join(", ");
-            Failure::Usage(format!("there is no product {:?}: {keys} are", args.product))
+            Failure::Usage(format!("unknown product {:?}: must be one of {keys}", args.product))
         })?;
         let mut options = DeviceOptions {
             cpu: args.cpu.into(),
@@ -173,7 +173,7 @@ impl Session {
             (options.launch_timeout, options.task_timeout) = (timeout, timeout);
         }
         for rule in &args.faults {
-            // Standard error: standard output may be one JSON object. The line repeats what a seed has decided.
+            // Standard error: standard output may be one JSON object. The line shows the number that a seed has chosen.
             drop(writeln!(io::stderr(), "fault: {rule}"));
         }
         let device = Device::open(options)?;

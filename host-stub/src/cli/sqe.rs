@@ -21,8 +21,8 @@ use super::session;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Print descriptors, or blocks of work entries, one line of 128 hexadecimal digits each. Nothing but the widths of the
-    /// fields is checked.
+    /// Print descriptors, or blocks of work entries, one line of 128 hexadecimal digits each. Only the widths of the
+    /// fields are checked.
     Encode {
         #[command(subcommand)]
         task: Task,
@@ -49,7 +49,7 @@ pub enum Task {
     UbDoorbell(ub::DoorbellArgs),
     /// Work entries of a write over a UB channel.
     UbWrite(ub::WriteArgs),
-    /// Work entries of a write that then sets a notify of the peer.
+    /// Work entries of a write that also sets a notify of the peer.
     UbWriteWithNotify(ub::WriteWithNotifyArgs),
     /// Work entries of a read over a UB channel.
     UbRead(ub::WriteArgs),
@@ -127,24 +127,21 @@ fn encode(task: &Task, output: Output) -> Result<(), Failure> {
 fn write_value(args: &WriteValueArgs) -> Result<(Soc, Sqe), Failure> {
     let soc = soc(&args.soc)?;
     if soc != Soc::Ascend950 {
-        return Err(Failure::Unsupported(format!(
-            "write value of {} is not supported: that of ascend950 is",
-            args.soc
-        )));
+        return Err(Failure::Unsupported(format!("write value of {} is not supported: must be ascend950", args.soc)));
     }
     let write = stars950::WriteValue::new(DeviceAddr(args.addr), args.value);
     let write = write.map_err(|error| Failure::Usage(format!("--addr: {error}")))?;
     Ok((soc, write.build(args.task_id)))
 }
 
-/// The SoC whose format is meant: its name, in any case.
+/// The SoC with this name, in upper or lower case.
 fn soc(name: &str) -> Result<Soc, Failure> {
     Soc::ALL.into_iter().find(|soc| soc.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
-        Failure::Unsupported(format!("soc {name} is not supported: ascend950, ascend910b and ascend910_93 are"))
+        Failure::Unsupported(format!("soc {name} is not supported: must be ascend950, ascend910b or ascend910_93"))
     })
 }
 
-/// In answers: as the user types it.
+/// Name of a SoC as the command line takes it.
 fn soc_name<S: Serializer>(soc: &Soc, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&soc.name().to_ascii_lowercase())
 }
@@ -156,11 +153,11 @@ fn parse_reduce(text: &str) -> Result<(ReduceOp, DataType), Failure> {
         .split_once(',')
         .ok_or_else(|| Failure::Usage(format!("--reduce takes OP,TYPE such as sum,fp32, not {text:?}")))?;
     let op = ReduceOp::from_name(op_name)
-        .ok_or_else(|| Failure::Usage(format!("{op_name:?} is no reduce operator: sum, max and min are")))?;
-    // The interface spells it BFP16, everybody else bf16.
+        .ok_or_else(|| Failure::Usage(format!("{op_name:?} is not a reduce operator: must be sum, max or min")))?;
+    // The interface spells it BFP16; the usual name is bf16.
     let data_type = DataType::from_name(if type_name == "bfp16" { "bf16" } else { type_name }).ok_or_else(|| {
-        let known = "int8, int16, int32, fp16, fp32 and bf16";
-        Failure::Usage(format!("{type_name:?} is no element type: {known} are"))
+        let known = "int8, int16, int32, fp16, fp32 or bf16";
+        Failure::Usage(format!("{type_name:?} is not an element type: must be {known}"))
     })?;
     Ok((op, data_type))
 }
@@ -289,7 +286,7 @@ fn encode_copy(args: &CopyArgs, output: Output) -> Result<(), Failure> {
     let soc = soc(&args.soc)?;
     let opcode = args.reduce.as_deref().map_or(Ok(0), reduce_opcode)?;
     for (option, addr) in [("--src", args.src), ("--dst", args.dst)] {
-        // A single descriptor holds what it is told. Of several the later ones would have addresses that nobody asked for.
+        // A single descriptor takes any address: this is the raw encoder. Of a split copy the later addresses would wrap.
         let is_split = args.len > u32::MAX.into();
         if is_split && addr.checked_add(args.len - 1).is_none() {
             let text = format!("{option} {addr:#x} + --len {:#x} is past the end of 64-bit addresses", args.len);
@@ -300,10 +297,10 @@ fn encode_copy(args: &CopyArgs, output: Output) -> Result<(), Failure> {
     output.answer(&answer, |out| answer.sqes.iter().try_for_each(|hex| writeln!(out, "{hex}")))
 }
 
-/// The bytes that 128 hexadecimal digits stand for.
+/// The bytes of 128 hexadecimal digits.
 fn parse_hex(hex: &str) -> Result<[u8; SQE_SIZE], Failure> {
     if let Some((at, odd)) = hex.char_indices().find(|(_, c)| !c.is_ascii_hexdigit()) {
-        return Err(Failure::Usage(format!("{odd:?} at position {at} is no hexadecimal digit")));
+        return Err(Failure::Usage(format!("{odd:?} at position {at} is not a hexadecimal digit")));
     }
     let digits = hex.len();
     if digits != 2 * SQE_SIZE {
@@ -343,7 +340,7 @@ impl Serialize for Value<'_> {
     }
 }
 
-/// A field that the device refuses: a reserved one that is set is wrong data, others are features that are not there.
+/// A field that the device refuses: a reserved one that is set is wrong data, others are features that are not supported.
 fn refused(error: &DecodeError) -> Failure {
     match error {
         DecodeError::Reserved { .. } => Failure::Device(error.to_string()),
@@ -366,7 +363,7 @@ fn decode_fields(name: &str, hex: &str, output: Output) -> Result<(), Failure> {
             })
         }
         Err(error) => {
-            // In text, what is wrong is easier to see among the other fields; JSON has the error alone.
+            // As text, all fields are printed with the error; JSON has only the error.
             if !output.json {
                 output.answer(&(), |out| write_fields(out, &fields))?;
             }

@@ -40,12 +40,12 @@ pub struct DoorbellArgs {
     pi: u16,
 }
 
-/// Where an operation stands, which decides its order bits.
+/// Place of an operation in a batch, which decides its order bits.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Position {
-    /// By itself, with a doorbell of its own.
+    /// Not in a batch, with a doorbell of its own.
     Alone,
-    /// By itself, the first after a fence.
+    /// Not in a batch, the first after a fence.
     AfterFence,
     /// In a batch, not its last operation.
     InBatch,
@@ -82,7 +82,7 @@ struct Channel {
     /// Endpoint of the peer: 32 hexadecimal digits.
     #[arg(long, value_name = "HEX")]
     eid: String,
-    /// Where the operation stands.
+    /// Place of the operation in a batch.
     #[arg(long, value_enum, default_value = "alone")]
     order: Position,
 }
@@ -156,7 +156,7 @@ pub struct RecordArgs {
     channel: Channel,
     #[command(flatten)]
     notify: Notify,
-    /// Index of the notify in its channel. Index 1 is ordered like the last operation of a batch wherever it stands.
+    /// Index of the notify in its channel. Index 1 is ordered like the last operation of a batch at every place.
     #[arg(long, value_name = "N", value_parser = number::u32, default_value_t = 0)]
     notify_index: u32,
 }
@@ -235,7 +235,7 @@ fn ascend950(name: &str) -> Result<Soc, Failure> {
     match soc(name)? {
         Soc::Ascend950 => Ok(Soc::Ascend950),
         Soc::Ascend910B | Soc::Ascend910_93 => {
-            Err(Failure::Unsupported(format!("{name} has no UB channels: ascend950 has")))
+            Err(Failure::Unsupported(format!("{name} has no UB channels: must be ascend950")))
         }
     }
 }
@@ -250,7 +250,7 @@ fn reduce(text: &str) -> Result<UbReduce, Failure> {
     })
 }
 
-/// An entry that lacks its place in a ring.
+/// An entry without its place in a ring.
 enum Entry {
     Write(Write, Order),
     WriteWithNotify(WriteWithNotify, Order),
@@ -337,7 +337,7 @@ pub fn encode_write_with_notify(args: &WriteWithNotifyArgs, output: Output) -> R
         let write = Write::new(place.peer, remote, local, slice.len);
         Entry::Write(moved.reduce.map_or(write, |reduce| write.reduce(reduce)), slice.order)
     });
-    // Without bytes there is nothing but the notify.
+    // With 0 bytes there is only the notify.
     let order = Sequence::from(args.channel.order).order(true, true);
     let record = (args.range.len == 0).then_some(target);
     let record = record.into_iter().map(|target| Entry::Record(NotifyRecord::new(place.peer, target), order));
@@ -400,12 +400,12 @@ struct DecodeAnswer {
     #[serde(serialize_with = "soc_name")]
     soc: Soc,
     entries: Vec<EntryAnswer>,
-    /// What is not documented about a doorbell that starts them all.
+    /// What is not documented about a doorbell that starts all of these entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
 
-/// What the device refuses: wrong data, or features that are not there.
+/// What the device refuses: wrong data, or features that are not supported.
 fn refused_entry(error: &WalkError) -> Failure {
     let text = error.to_string();
     match error {
@@ -426,7 +426,8 @@ pub fn decode(args: &DecodeArgs, output: Output) -> Result<(), Failure> {
     let depth = WorkDepth::new(args.depth).map_err(|error| usage("--depth", error))?;
     let blocks = args.blocks.iter().map(|hex| parse_hex(hex)).collect::<Result<Vec<_>, _>>()?;
     let count = u16::try_from(blocks.len());
-    let count = count.map_err(|_| Failure::Usage(format!("{} blocks: a doorbell starts 65535", blocks.len())))?;
+    let count =
+        count.map_err(|_| Failure::Usage(format!("{} blocks: a doorbell starts at most 65535", blocks.len())))?;
     let block = |index: u16| blocks.get(usize::from(index.wrapping_sub(args.pi)));
     let of_slot = |slot: u32| {
         let offset = slot.wrapping_sub(depth.slot(args.pi)) & (depth.blocks() - 1);
