@@ -90,7 +90,7 @@ fn first_null_argument_is_named_as_the_header_names_it() {
         let first = function.first_pointer()?;
         let name = &function.name;
         Some(match in_kernels.contains(&name.as_str()) {
-            true => format!("{name}: called by the host: it is supported in kernels only"),
+            true => format!("{name}: called by the host: only kernels can call it"),
             false => format!("{name}: {first} is null"),
         })
     });

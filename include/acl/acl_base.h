@@ -8,13 +8,13 @@
 
 #define ACL_SUCCESS 0
 #define ACL_ERROR_INVALID_PARAM 100000 /* an argument is wrong */
-#define ACL_ERROR_INVALID_FILE 100003 /* the operator description is not there */
+#define ACL_ERROR_INVALID_FILE 100003 /* the operator description does not exist */
 #define ACL_ERROR_PARSE_FILE 100006 /* it is not JSON */
 #define ACL_ERROR_FILE_MISSING_ATTR 100007 /* it lacks a key */
 #define ACL_ERROR_FILE_ATTR_INVALID 100008 /* the value of a key is wrong */
-#define ACL_ERROR_OP_NOT_FOUND 100024 /* it has no such operator */
+#define ACL_ERROR_OP_NOT_FOUND 100024 /* it does not have the operator */
 #define ACL_ERROR_OP_LOAD_FAILED 100025 /* the library with the kernel can't be loaded */
-#define ACL_ERROR_KERNEL_NOT_FOUND 100029 /* that library has no such function */
+#define ACL_ERROR_KERNEL_NOT_FOUND 100029 /* that library does not have the function */
 #define ACL_ERROR_RT_INVALID_DEVICEID 107001 /* there is no such device */
 #define ACL_ERROR_RT_CONTEXT_NULL 107002 /* the calling thread has no device */
 #define ACL_ERROR_API_NOT_SUPPORT 200001 /* known, but not supported */
@@ -27,7 +27,7 @@
 #define ACL_ERROR_RT_AICPU_TIMEOUT 507017 /* a kernel took too long */
 #define ACL_ERROR_RT_AICPU_EXCEPTION 507018 /* a kernel failed */
 #define ACL_ERROR_RT_STREAM_SYNC_TIMEOUT 507046 /* the stream was not done in time */
-#define ACL_ERROR_RT_AICPU_INFO_LOAD_ERROR 507902 /* the library with the kernel is not there */
+#define ACL_ERROR_RT_AICPU_INFO_LOAD_ERROR 507902 /* the library with the kernel does not exist */
 
 /*
  Flag of aclrtCreateNotify: for the host.
@@ -40,7 +40,7 @@
 #define ACL_NOTIFY_DEVICE_USE_ONLY 1
 
 /*
- How device memory is allocated. Any number is taken: the simulated device has one kind of memory. Only
+ How device memory is allocated. Any number is accepted: the simulated device has one kind of memory. Only
  ACL_MEM_ACCESS_USER_SPACE_READONLY is refused.
  */
 typedef enum aclrtMemMallocPolicy {
@@ -58,7 +58,7 @@ typedef enum aclrtMemMallocPolicy {
 } aclrtMemMallocPolicy;
 
 /*
- Direction of a copy. A hint: which way it goes is seen from the addresses.
+ Direction of a copy. Only a hint: the addresses decide the direction.
  */
 typedef enum aclrtMemcpyKind {
     ACL_MEMCPY_HOST_TO_HOST = 0,

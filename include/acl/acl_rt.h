@@ -37,8 +37,8 @@ aclError aclrtPeekAtLastError(aclrtLastErrLevel flag);
 aclError aclrtGetPhyDevIdByLogicDevId(int32_t logicDevId, int32_t *phyDevId);
 
 /*
- Makes device `deviceId` (from 0) the calling thread's, and opens it if no thread has. All threads of the process that
- set the same number share the device.
+ Sets device `deviceId` (from 0) as the calling thread's device, and opens it if it is not open. All threads of the
+ process that set the same number share the device.
  */
 aclError aclrtSetDevice(int32_t deviceId);
 
@@ -59,8 +59,8 @@ aclError aclrtGetDeviceCount(uint32_t *count);
 const char *aclrtGetSocName(void);
 
 /*
- Messages of the calls of this thread that have failed since it last asked, one a line, oldest first; null if there are
- none. Valid until the thread calls this function again.
+ Messages of the failed calls of this thread since its last call of this function, one on each line, oldest first;
+ null if there are none. Valid until the thread calls this function again.
  */
 const char *aclrtGetRecentErrMsg(void);
 
@@ -75,12 +75,12 @@ aclError aclrtCreateStream(aclrtStream *stream);
 aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId);
 
 /*
- Destroys a stream. Synchronise it first: what is still on it goes on, but nobody hears of its errors.
+ Destroys a stream. Synchronise it first: operations that are left continue, but their errors are not reported.
  */
 aclError aclrtDestroyStream(aclrtStream stream);
 
 /*
- Waits until everything on the stream is done. The first error on it is the answer.
+ Waits until everything on the stream is done, and returns the first error on it.
  */
 aclError aclrtSynchronizeStream(aclrtStream stream);
 
@@ -90,8 +90,8 @@ aclError aclrtSynchronizeStream(aclrtStream stream);
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
 
 /*
- Waits for everything on the calling thread's device: all streams, and what the host has queued on threads that have none of
- the program's. Gives the first error.
+ Waits for everything on the calling thread's device: all streams, and the host's tasks on threads without a stream
+ of the program. Returns the first error.
  */
 aclError aclrtSynchronizeDevice(void);
 
@@ -102,7 +102,7 @@ aclError aclrtCreateNotify(aclrtNotify *notify,
                            uint64_t flag);
 
 /*
- Destroys a notify. Synchronise the streams that use it first: an operation that comes to it later fails.
+ Destroys a notify. Synchronise the streams that use it first: a later operation that uses it fails.
  */
 aclError aclrtDestroyNotify(aclrtNotify notify);
 
@@ -112,7 +112,7 @@ aclError aclrtDestroyNotify(aclrtNotify notify);
 aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream);
 
 /*
- Lets what comes later on the stream wait until a notify is set, for at most `timeout` seconds (0 means for ever), and
+ Makes later operations of the stream wait until a notify is set, for at most `timeout` seconds (0 means no limit), and
  clears it. Does not wait itself.
  */
 aclError aclrtWaitAndResetNotify(aclrtNotify notify,
@@ -120,7 +120,7 @@ aclError aclrtWaitAndResetNotify(aclrtNotify notify,
                                  uint32_t timeout);
 
 /*
- The number of a notify, by which kernels know it.
+ Writes the id of a notify, which kernels use.
  */
 aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t *notifyId);
 
@@ -192,15 +192,14 @@ aclError aclrtBinaryGetFunction(aclrtBinHandle binHandle,
                                 aclrtFuncHandle *funcHandle);
 
 /*
- Ends a binary and its functions. Kernels that have been launched are not disturbed.
+ Frees a binary and its functions. Kernels that have been launched still run.
  */
 aclError aclrtBinaryUnLoad(aclrtBinHandle binHandle);
 
 /*
- Starts the arguments of a launch. They are the function's until they are launched, and some hundred launches longer.
+ Creates the arguments of a launch, for this function. They are freed 1024 launches after their own.
  */
-aclError aclrtKernelArgsInit(aclrtFuncHandle funcHandle,
-                             aclrtArgsHandle *argsHandle);
+aclError aclrtKernelArgsInit(aclrtFuncHandle funcHandle, aclrtArgsHandle *argsHandle);
 
 /*
  Appends a copy of `paramSize` bytes at the next multiple of 8.
@@ -211,7 +210,7 @@ aclError aclrtKernelArgsAppend(aclrtArgsHandle argsHandle,
                                aclrtParamHandle *paramHandle);
 
 /*
- Ends the arguments: nothing can be appended any more, and they can be launched.
+ Completes the arguments: nothing more can be appended, and they can be launched.
  */
 aclError aclrtKernelArgsFinalize(aclrtArgsHandle argsHandle);
 

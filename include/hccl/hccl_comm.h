@@ -40,7 +40,7 @@ HcclResult HcclCommInitAll(uint32_t ndev,
                            HcclComm *comms);
 
 /*
- Gives what HcclCommInitRootInfo wants, for one communicator.
+ Writes a root info for HcclCommInitRootInfo, for one communicator.
  */
 HcclResult HcclGetRootInfo(HcclRootInfo *rootInfo);
 

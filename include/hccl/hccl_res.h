@@ -22,7 +22,7 @@ HcclResult HcclThreadAcquire(HcclComm comm,
                              ThreadHandle *threads);
 
 /*
- The thread of the host that is tied to a stream, with at least `notifyNum` notifies. It ends with the stream.
+ The thread of the host that belongs to a stream, with at least `notifyNum` notifies. It ends with the stream.
  */
 HcclResult HcclThreadAcquireWithStream(HcclComm comm,
                                        CommEngine engine,
@@ -31,8 +31,8 @@ HcclResult HcclThreadAcquireWithStream(HcclComm comm,
                                        ThreadHandle *thread);
 
 /*
- The buffer of a communicator: 2 x HCCL_BUFFSIZE MiB (environment; 200 by default). The first call allocates it; it is
- never freed by the caller.
+ The buffer of a communicator: 2 x HCCL_BUFFSIZE MiB (environment; 200 by default). The first call allocates it; the
+ caller never frees it.
  */
 HcclResult HcclGetHcclBuffer(HcclComm comm,
                              void **buffer,

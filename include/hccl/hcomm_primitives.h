@@ -1,4 +1,4 @@
-/* The same as hcomm/hcomm_primitives.h, under the other name that programs know it by. */
+/* The same as hcomm/hcomm_primitives.h, under the other name that programs use. */
 
 #ifndef HCOMM_SIM_HCCL_HCOMM_PRIMITIVES_H
 #define HCOMM_SIM_HCCL_HCOMM_PRIMITIVES_H

@@ -5,9 +5,9 @@
  *         return (uint32_t)HcommLocalCopyOnThread(params->thread, params->dst, params->src, params->len);
  *     }
  *
- * `args` points to the bytes that the host has launched the kernel with (64-byte aligned), or is null if there are none. 0
- * means success; any other number fails the launch. It returns before what it has queued is done: notifies tie that to the
- * stream of the launch, see docs/c-api.md.
+ * `args` points to the bytes that the host has launched the kernel with (64-byte aligned), or is null if there are
+ * none. 0 means success; any other number fails the launch. A kernel returns before its tasks have run: notifies order
+ * them with the stream of the launch, see docs/c-api.md.
  */
 
 #ifndef HCOMM_SIM_HCOMM_KERNEL_H
@@ -29,8 +29,8 @@ typedef struct HcommKernelEntry {
     uint32_t (*function)(void *args);
 } HcommKernelEntry;
 
-/* HCOMM_DEVICE_IMAGE is set by `make image`: the compilers of Linux can't be told from those of bare metal otherwise. In a
- * shared library the symbol is all that the host needs. */
+/* HCOMM_DEVICE_IMAGE is set by `make image`: otherwise compilers for Linux and for bare metal can't be distinguished. In a
+ * shared library the host needs only the symbol. */
 #if defined(HCOMM_DEVICE_IMAGE) || !defined(__linux__)
 #define HCOMM_KERNEL_ENTRY(kernel)                                                                \
     __attribute__((used, section(".kernels"), aligned(8))) static const HcommKernelEntry          \

@@ -46,7 +46,7 @@ int32_t HcommThreadNotifyRecordOnThread(ThreadHandle thread,
                                         uint32_t dstNotifyIdx);
 
 /*
- Queues a task on `thread` that waits for its notify `notifyIdx` for up to `timeOut` seconds; 0 means for ever. Which
+ Queues a task on `thread` that waits for its notify `notifyIdx` for up to `timeOut` seconds; 0 means no limit. Which
  threads, and the answers: as HcommThreadNotifyRecordOnThread.
  */
 int32_t HcommThreadNotifyWaitOnThread(ThreadHandle thread,
@@ -67,19 +67,19 @@ int32_t HcommAclrtNotifyRecordOnThread(ThreadHandle thread,
 
 /*
  Queues a task on `thread` that waits for the notify with an id as aclrtGetNotifyId gives it, for up to `timeOut` seconds;
- 0 means for ever. Not on Atlas 350: 5.
+ 0 means no limit. Not on Atlas 350: 5.
  */
 int32_t HcommAclrtNotifyWaitOnThread(ThreadHandle thread,
                                      uint64_t notifyId,
                                      uint32_t timeOut);
 
 /*
- Sets the limit in seconds of waits that have none of their own, until the kernel ends; 0 means for ever.
+ Sets the limit in seconds of waits that have none of their own, until the kernel ends; 0 means no limit.
  */
 int32_t HcommSetNotifyWaitTimeOut(float timeOut);
 
 /*
- Sets how long in seconds a call waits for room in a full queue, until the kernel ends; 0 means for ever.
+ Sets how long in seconds a call waits for room in a full queue, until the kernel ends; 0 means no limit.
  */
 int32_t HcommThreadResAcquireTimeOut(float timeOut);
 

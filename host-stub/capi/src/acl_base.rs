@@ -27,7 +27,7 @@ pub const ACL_NOTIFY_DEFAULT: u32 = 0;
 /// Flag of aclrtCreateNotify: for kernels; streams can use it, too.
 pub const ACL_NOTIFY_DEVICE_USE_ONLY: u32 = 1;
 
-/// How device memory is allocated. Any number is taken: the simulated device has one kind of memory. Only
+/// How device memory is allocated. Any number is accepted: the simulated device has one kind of memory. Only
 /// ACL_MEM_ACCESS_USER_SPACE_READONLY is refused.
 #[repr(C)]
 pub enum aclrtMemMallocPolicy {
@@ -45,7 +45,7 @@ pub enum aclrtMemMallocPolicy {
 }
 pub use aclrtMemMallocPolicy::ACL_MEM_ACCESS_USER_SPACE_READONLY;
 
-/// Direction of a copy. A hint: which way it goes is seen from the addresses.
+/// Direction of a copy. Only a hint: the addresses decide the direction.
 #[repr(C)]
 pub enum aclrtMemcpyKind {
     ACL_MEMCPY_HOST_TO_HOST = 0,
@@ -199,7 +199,7 @@ pub const MAGIC: i32 = aclrtBinaryLoadOptionType::ACL_RT_BINARY_LOAD_OPT_MAGIC a
 pub const CPU_KERNEL_MODE: i32 = aclrtBinaryLoadOptionType::ACL_RT_BINARY_LOAD_OPT_CPU_KERNEL_MODE as i32;
 pub const TIMEOUT: i32 = aclrtLaunchKernelAttrId::ACL_RT_LAUNCH_KERNEL_ATTR_TIMEOUT as i32;
 
-/// The number in an enum field that C has written: any there is.
+/// The number in an enum field that C has written; any value is possible.
 pub fn number<T>(field: MaybeUninit<T>) -> i32 {
     const { assert!(size_of::<T>() == size_of::<i32>()) };
     // SAFETY: as large as an `i32` (checked above), which any bits are; the field was read from the caller's memory.

@@ -22,8 +22,8 @@ fn pointer(handle: u64) -> *mut c_void {
     std::ptr::without_provenance_mut(handle as usize)
 }
 
-// SAFETY of all functions below: whoever calls a function of C owes what its description says about pointers. Each passes
-// that on to `Out`, `text_arg` and `bytes_arg`, which refuse null.
+// SAFETY of all functions below: the caller of a C function must pass pointers as its description says. Each function
+// passes them on to `Out`, `text_arg` and `bytes_arg`, which refuse null.
 
 /// Begins the use of the runtime, once in a process. `configPath` names a JSON file whose settings are for hardware and are not
 /// used; it may be null. A program that does not call it works as well.
@@ -66,8 +66,8 @@ pub unsafe extern "C" fn aclrtGetPhyDevIdByLogicDevId(logic_dev_id: i32, phy_dev
     })
 }
 
-/// Makes device `deviceId` (from 0) the calling thread's, and opens it if no thread has. All threads of the process that
-/// set the same number share the device.
+/// Sets device `deviceId` (from 0) as the calling thread's device, and opens it if it is not open. All threads of the
+/// process that set the same number share the device.
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtSetDevice(device_id: i32) -> aclError {
     acl("aclrtSetDevice", || device::set(device_id))
@@ -98,8 +98,8 @@ pub extern "C" fn aclrtGetSocName() -> *const c_char {
     name.as_ptr()
 }
 
-/// Messages of the calls of this thread that have failed since it last asked, one a line, oldest first; null if there are
-/// none. Valid until the thread calls this function again.
+/// Messages of the failed calls of this thread since its last call of this function, one on each line, oldest first;
+/// null if there are none. Valid until the thread calls this function again.
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtGetRecentErrMsg() -> *const c_char {
     recent::take()
@@ -127,13 +127,13 @@ pub unsafe extern "C" fn aclrtStreamGetId(stream: aclrtStream, stream_id: *mut i
     })
 }
 
-/// Destroys a stream. Synchronise it first: what is still on it goes on, but nobody hears of its errors.
+/// Destroys a stream. Synchronise it first: operations that are left continue, but their errors are not reported.
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtDestroyStream(stream: aclrtStream) -> aclError {
     acl("aclrtDestroyStream", || stream::destroy(stream.addr() as u64))
 }
 
-/// Waits until everything on the stream is done. The first error on it is the answer.
+/// Waits until everything on the stream is done, and returns the first error on it.
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtSynchronizeStream(stream: aclrtStream) -> aclError {
     acl("aclrtSynchronizeStream", || stream::synchronize(stream.addr() as u64))
@@ -145,8 +145,8 @@ pub extern "C" fn aclrtSynchronizeStreamWithTimeout(stream: aclrtStream, timeout
     acl("aclrtSynchronizeStreamWithTimeout", || stream::synchronize_for(stream.addr() as u64, timeout))
 }
 
-/// Waits for everything on the calling thread's device: all streams, and what the host has queued on threads that have none of
-/// the program's. Gives the first error.
+/// Waits for everything on the calling thread's device: all streams, and the host's tasks on threads without a stream
+/// of the program. Returns the first error.
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtSynchronizeDevice() -> aclError {
     acl("aclrtSynchronizeDevice", || comm::synchronize_device(current_device()?.0))
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn aclrtCreateNotify(notify: *mut aclrtNotify, flag: u64) 
     })
 }
 
-/// Destroys a notify. Synchronise the streams that use it first: an operation that comes to it later fails.
+/// Destroys a notify. Synchronise the streams that use it first: a later operation that uses it fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtDestroyNotify(notify: aclrtNotify) -> aclError {
     acl("aclrtDestroyNotify", || notify::destroy(notify.addr() as u64))
@@ -175,7 +175,7 @@ pub extern "C" fn aclrtRecordNotify(notify: aclrtNotify, stream: aclrtStream) ->
     acl("aclrtRecordNotify", || notify::record(notify.addr() as u64, stream.addr() as u64))
 }
 
-/// Lets what comes later on the stream wait until a notify is set, for at most `timeout` seconds (0 means for ever), and
+/// Makes later operations of the stream wait until a notify is set, for at most `timeout` seconds (0 means no limit), and
 /// clears it. Does not wait itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtWaitAndResetNotify(notify: aclrtNotify, stream: aclrtStream, timeout: u32) -> aclError {
@@ -183,7 +183,7 @@ pub extern "C" fn aclrtWaitAndResetNotify(notify: aclrtNotify, stream: aclrtStre
     acl("aclrtWaitAndResetNotify", wait)
 }
 
-/// The number of a notify, by which kernels know it.
+/// Writes the id of a notify, which kernels use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclrtGetNotifyId(notify: aclrtNotify, notify_id: *mut u32) -> aclError {
     acl("aclrtGetNotifyId", || {
@@ -316,7 +316,7 @@ pub unsafe extern "C" fn aclrtBinaryGetFunction(
     })
 }
 
-/// Ends a binary and its functions. Kernels that have been launched are not disturbed.
+/// Frees a binary and its functions. Kernels that have been launched still run.
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtBinaryUnLoad(bin_handle: aclrtBinHandle) -> aclError {
     acl("aclrtBinaryUnLoad", || {
@@ -325,7 +325,7 @@ pub extern "C" fn aclrtBinaryUnLoad(bin_handle: aclrtBinHandle) -> aclError {
     })
 }
 
-/// Starts the arguments of a launch. They are the function's until they are launched, and some hundred launches longer.
+/// Creates the arguments of a launch, for this function. They are freed 1024 launches after their own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclrtKernelArgsInit(
     func_handle: aclrtFuncHandle,
@@ -358,7 +358,7 @@ pub unsafe extern "C" fn aclrtKernelArgsAppend(
     })
 }
 
-/// Ends the arguments: nothing can be appended any more, and they can be launched.
+/// Completes the arguments: nothing more can be appended, and they can be launched.
 #[unsafe(no_mangle)]
 pub extern "C" fn aclrtKernelArgsFinalize(args_handle: aclrtArgsHandle) -> aclError {
     acl("aclrtKernelArgsFinalize", || {

@@ -26,11 +26,11 @@ const KERNEL_NAME_MAX: usize = 200;
 const LIBRARY_NAME_MAX: usize = 100;
 /// `opKernelLib` of kernels that the AI CPU runs.
 const AICPU_LIBS: [&str; 2] = ["AICPUKernel", "CUSTAICPUKernel"];
-/// `opKernelLib` that the runtime knows besides.
+/// Other values of `opKernelLib` that the runtime has.
 const OTHER_LIBS: [&str; 3] = ["KFCKernel", "CUSTKFCKernel", "TFKernel"];
 
-/// Why a binary was not loaded, or has no such kernel.
-#[derive(Debug, thiserror::Error)]
+/// Why a binary was not loaded, or a kernel of it not found.
+#[derive(thiserror::Error)]
 pub enum BinaryError {
     /// The description can't be read.
     #[error("operator description {}: {source}", path.display())]
@@ -40,7 +40,7 @@ pub enum BinaryError {
         /// Why.
         source: std::io::Error,
     },
-    /// It is no JSON.
+    /// It is not JSON.
     #[error("operator description {} is not json: {source}", path.display())]
     NotJson {
         /// File.
@@ -70,7 +70,7 @@ pub enum BinaryError {
         /// What it must be.
         must: &'static str,
     },
-    /// The library is nowhere.
+    /// The library does not exist.
     #[error("library {} is not there (looked for {})", .name, list(.looked))]
     NoLibrary {
         /// `kernelSo`.
@@ -86,17 +86,17 @@ pub enum BinaryError {
         /// Why.
         reason: String,
     },
-    /// No such key at the top of the description.
+    /// The description does not have the operator.
     #[error("operator description {} has no operator {name}: there are {}", path.display(), known.join(", "))]
     NoOperator {
         /// File.
         path: PathBuf,
         /// The name.
         name: String,
-        /// The operators that there are.
+        /// The operators of the description.
         known: Vec<String>,
     },
-    /// No such symbol.
+    /// The library does not have the function.
     #[error("library {} has no function {name}", path.display())]
     NoFunction {
         /// File.
@@ -104,6 +104,13 @@ pub enum BinaryError {
         /// `functionName`.
         name: String,
     },
+}
+
+/// As the message.
+impl std::fmt::Debug for BinaryError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 fn list(paths: &[PathBuf]) -> String {
@@ -135,7 +142,7 @@ pub enum Mode {
     Beside,
 }
 
-/// What the options of a load ask for.
+/// Mode that the options of a load select.
 ///
 /// # Errors
 /// An option that is not known or not supported.
@@ -164,7 +171,7 @@ pub unsafe fn mode(options: *const aclrtBinaryLoadOptions) -> Result<Mode, CallE
                 let must = "must be 0 or 1 for a file";
                 return Err(CallError::OutOfRange { what: "cpuKernelMode", value: value.into(), must });
             }
-            // When a kernel is loaded shows nowhere.
+            // The time of loading a kernel makes no difference here.
             (LAZY_LOAD, _) => mode,
             (MAGIC, _) => {
                 return Err(CallError::NotSupported("option magic: only ai cpu kernels are loaded".to_owned()));
@@ -196,7 +203,7 @@ pub struct Binary {
     libraries: BTreeMap<PathBuf, Library>,
 }
 
-/// A kernel, and the binary that it lives as long as.
+/// A kernel, and its binary.
 #[derive(Clone)]
 pub struct Function {
     /// Number of the device that it was loaded for.
@@ -232,7 +239,7 @@ pub fn load(path: &Path, mode: Mode) -> Result<u64, CallError> {
     for (name, value) in object(path, "the file", &json)? {
         let (library, function) = operator(path, name, value)?;
         let library = match (cpu, mode) {
-            // What is in the image is on the device; there is no library of its own.
+            // Kernels of the image are on the device; they have no library of their own.
             (Cpu::Qemu, Mode::OnDevice) => PathBuf::from(library),
             _ => find_library(path, mode, library)?,
         };
@@ -248,7 +255,7 @@ pub fn load(path: &Path, mode: Mode) -> Result<u64, CallError> {
         return Err(BinaryError::MissingKey { path, place, key: "<kernel name>" }.into());
     }
     let mut process = process();
-    // A device that was reset meanwhile takes nothing any more.
+    // A device that was reset meanwhile accepts no binary.
     if !process.devices.contains_key(&index) {
         return Err(CallError::NoDevice);
     }
@@ -290,8 +297,8 @@ fn operator<'a>(path: &Path, name: &str, value: &'a Value) -> Result<(&'a str, &
     Ok((library, function))
 }
 
-/// The library of a description: beside it, and for [`Mode::OnDevice`] also where packages put it (`../kernel`). A description
-/// that is a symbolic link stands where the link leads.
+/// The library of a description: beside it, and for [`Mode::OnDevice`] also where packages put it (`../kernel`). For a
+/// description that is a symbolic link, the folder of its target counts.
 fn find_library(path: &Path, mode: Mode, name: &str) -> Result<PathBuf, BinaryError> {
     let read = |source| BinaryError::Read { path: path.to_owned(), source };
     let real = path.canonicalize().map_err(read)?;
@@ -300,7 +307,7 @@ fn find_library(path: &Path, mode: Mode, name: &str) -> Result<PathBuf, BinaryEr
     if mode == Mode::OnDevice {
         looked.push(folder.join("../kernel").join(name));
     }
-    // Absolute, so that a search path of the dynamic linker is never asked.
+    // Absolute, so that the dynamic linker does not use its search path.
     match looked.iter().find_map(|path| path.canonicalize().ok()) {
         Some(path) => Ok(path),
         None => Err(BinaryError::NoLibrary { name: name.to_owned(), looked }),
@@ -369,10 +376,10 @@ fn load_error(path: &Path, reason: &impl ToString) -> BinaryError {
 /// Handle of the kernel that a binary lists under `name`.
 ///
 /// # Errors
-/// No such binary; [`BinaryError`].
+/// Unknown binary; [`BinaryError`].
 pub fn function(binary: u64, name: &[u8]) -> Result<u64, CallError> {
     let found = Arc::clone(process().binaries.get(binary)?);
-    // JSON is UTF-8: a name that is not is none of the description's, in its replacement characters either.
+    // JSON is UTF-8: a name that is not UTF-8 must not match, not even with replacement characters.
     let kernel = found.kernel(&String::from_utf8_lossy(name))?;
     let mut process = process();
     // It may have been unloaded meanwhile.
@@ -384,10 +391,10 @@ pub fn function(binary: u64, name: &[u8]) -> Result<u64, CallError> {
     Ok(process.functions.insert(Function { index: found.index, binary, kernel }))
 }
 
-/// Ends a binary, its functions and their arguments.
+/// Frees a binary, its functions and their arguments.
 ///
 /// # Errors
-/// No such binary.
+/// Unknown binary.
 pub fn unload(binary: u64) -> Result<(), CallError> {
     let mut process = process();
     let removed = process.binaries.remove(binary)?;

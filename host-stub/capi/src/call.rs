@@ -24,7 +24,7 @@ pub const ACL_ERROR_UNINITIALIZE: i32 = 100_001;
 pub const ACL_ERROR_REPEAT_INITIALIZE: i32 = 100_002;
 /// The file is not there or can't be read.
 pub const ACL_ERROR_INVALID_FILE: i32 = 100_003;
-/// The file is no JSON.
+/// The file is not JSON.
 pub const ACL_ERROR_PARSE_FILE: i32 = 100_006;
 /// The file lacks a key.
 pub const ACL_ERROR_FILE_MISSING_ATTR: i32 = 100_007;
@@ -36,7 +36,7 @@ pub const ACL_ERROR_OP_NOT_FOUND: i32 = 100_024;
 pub const ACL_ERROR_OP_LOAD_FAILED: i32 = 100_025;
 /// The library has no such function.
 pub const ACL_ERROR_KERNEL_NOT_FOUND: i32 = 100_029;
-/// A device number that there is not.
+/// There is no device with this number.
 pub const ACL_ERROR_RT_INVALID_DEVICEID: i32 = 107_001;
 /// The calling thread has no device.
 pub const ACL_ERROR_RT_CONTEXT_NULL: i32 = 107_002;
@@ -57,8 +57,8 @@ pub const ACL_ERROR_RT_AICPU_INFO_LOAD_ERROR: i32 = 507_902;
 /// The stream was not done in time.
 pub const ACL_ERROR_RT_STREAM_SYNC_TIMEOUT: i32 = 507_046;
 
-/// Why a function of the C API answers something else than 0.
-#[derive(Debug, thiserror::Error)]
+/// Why a function of the C API returns a code other than 0.
+#[derive(thiserror::Error)]
 pub enum CallError {
     /// A null pointer.
     #[error("{0} is null")]
@@ -77,11 +77,11 @@ pub enum CallError {
     #[error("{0}")]
     Invalid(String),
     /// A device number.
-    #[error("there is no device {index}: there are {count}")]
+    #[error("there is no device {index}: the number of devices is {count}")]
     NoSuchDevice {
         /// The number.
         index: i32,
-        /// Devices that there are.
+        /// Number of devices.
         count: u32,
     },
     /// No device.
@@ -112,7 +112,7 @@ pub enum CallError {
         /// The number.
         handle: u64,
     },
-    /// All that there are of it are in use.
+    /// All are in use.
     #[error("{0}")]
     Unavailable(String),
     /// Product, engine or this library does not offer it.
@@ -127,7 +127,7 @@ pub enum CallError {
         text: String,
     },
     /// A function of the host, called by a kernel.
-    #[error("it is a function of the host, and this is a kernel")]
+    #[error("it is a function of the host: a kernel can't call it")]
     InKernel,
     /// The device.
     #[error(transparent)]
@@ -138,6 +138,13 @@ pub enum CallError {
     /// A bug.
     #[error("internal error: {0}")]
     Panic(String),
+}
+
+/// As the message.
+impl std::fmt::Debug for CallError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 impl CallError {
@@ -175,7 +182,7 @@ impl CallError {
 
 fn acl_code_of(error: &Error) -> i32 {
     match error {
-        // The first error of a device is the answer to every later call, not what would come after it.
+        // Every later call returns the first error of a device, not its consequences.
         Error::Device(error) | Error::AlreadyFailed(error) => error.runtime_code(),
         Error::Race(_) => RT_TS_ERROR,
         Error::Alloc(AllocError::OutOfMemory { .. }) => ACL_ERROR_RT_MEMORY_ALLOCATION,
@@ -206,14 +213,14 @@ fn hccl_code_of(error: &Error) -> i32 {
     }
 }
 
-/// A function that answers an `aclError`.
+/// A function that returns an `aclError`.
 pub fn acl(function: &'static str, call: impl FnOnce() -> Result<(), CallError>) -> i32 {
     let code = answer(function, call, CallError::acl_code);
     last_error::note(code);
     code
 }
 
-/// A function that answers an `HcclResult`.
+/// A function that returns an `HcclResult`.
 pub fn hccl(function: &'static str, call: impl FnOnce() -> Result<(), CallError>) -> i32 {
     answer(function, call, CallError::hccl_code)
 }
@@ -227,7 +234,7 @@ fn answer(
         let _in_use = owner::enter()?;
         if in_kernel() { Err(CallError::InKernel) } else { call() }
     };
-    // Nothing is left half done by a panic: locks are taken for single updates, and poisoned ones are used on.
+    // A panic leaves no partial update: locks are held for single updates, so poisoned locks can be used.
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| Err(CallError::Panic(text(&*payload))));
     match result {
         Ok(()) => ACL_SUCCESS,
@@ -264,7 +271,7 @@ impl<T> Out<T> {
         if ptr.is_null() { Err(CallError::Null(name)) } else { Ok(Self(ptr)) }
     }
 
-    /// Writes the answer.
+    /// Writes the result.
     pub fn set(self, value: T) {
         // SAFETY: the maker of this owes a pointer that can be written; C callers need not align it.
         unsafe { self.0.write_unaligned(value) };
@@ -297,7 +304,7 @@ pub unsafe fn text_arg<'a>(ptr: *const c_char, name: &'static str) -> Result<&'a
     Ok(unsafe { CStr::from_ptr(ptr) }.to_bytes())
 }
 
-/// `len` bytes of a C caller; none at all may be at null.
+/// `len` bytes of a C caller; 0 bytes may be at null.
 ///
 /// # Errors
 /// Null with a length, or a length above half the address space.

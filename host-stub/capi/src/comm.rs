@@ -30,7 +30,7 @@ const EXPORT_MAX: u32 = 40;
 const TAG_MAX: usize = 255;
 /// First bytes of a root info.
 const ROOT_INFO_MAGIC: [u8; 8] = *b"HCOMMSIM";
-/// Bytes of a root info that mean something.
+/// Bytes of a root info that are used.
 pub const ROOT_INFO_HEAD: usize = 16;
 
 /// A communicator.
@@ -59,7 +59,7 @@ pub struct ThreadEntry {
     pub comm: u64,
     /// Its engine.
     pub engine: Engine,
-    /// Handle of the program's stream that it is tied to; one of the host that has none has a stream of its own.
+    /// Handle of the program's stream that it belongs to; a thread of the host without one has a stream of its own.
     pub stream: Option<u64>,
 }
 
@@ -92,7 +92,7 @@ pub fn init_all(ndev: u32, first: impl FnOnce() -> i32) -> Result<u64, CallError
     }
 }
 
-/// Bytes that name a communicator to be.
+/// Bytes that name a communicator to be made.
 ///
 /// # Errors
 /// The calling thread has no device.
@@ -130,26 +130,26 @@ pub fn init_root(n_ranks: u32, root_info: [u8; ROOT_INFO_HEAD], rank: u32) -> Re
     create(index, device)
 }
 
-/// Destroys a communicator: its threads, its buffer and its contexts end. What the host has queued on threads without a
-/// stream of the program is waited for: nobody else can.
+/// Destroys a communicator: its threads, its buffer and its contexts end. The call waits for the host's tasks on
+/// threads without a stream of the program, because the program can't.
 ///
 /// # Errors
-/// No such communicator; it is destroyed, and what it has waited for has failed.
+/// Unknown communicator; or a task failed; then the communicator is destroyed, too.
 pub fn destroy(handle: u64) -> Result<(), CallError> {
     let mut process = process();
     let entry = process.comms.remove(handle)?;
     process.threads.retain(|_, thread| thread.comm != handle);
     drop(process);
-    // Outside the lock: the scheduler may be at work on its queues.
+    // Outside the lock: the scheduler may be working on its queues.
     let waited = entry.comm.synchronize();
     drop(entry);
     Ok(waited?)
 }
 
-/// Waits for all that the host has queued on device `index`.
+/// Waits for all tasks of the host on device `index`.
 ///
 /// # Errors
-/// The first error; everything has been waited for.
+/// The first error. The call waits for all tasks.
 pub fn synchronize_device(index: i32) -> Result<(), CallError> {
     let process = process();
     let streams = process.streams.all(|entry| entry.index == index);
@@ -164,13 +164,13 @@ pub fn synchronize_device(index: i32) -> Result<(), CallError> {
 /// Its name, by which kernels lock it.
 ///
 /// # Errors
-/// No such communicator.
+/// Unknown communicator.
 pub fn name(handle: u64) -> Result<String, CallError> {
     Ok(get(handle)?.comm.name().to_owned())
 }
 
 /// # Errors
-/// No such communicator.
+/// Unknown communicator.
 pub fn check(handle: u64) -> Result<(), CallError> {
     get(handle).map(drop)
 }
@@ -178,7 +178,7 @@ pub fn check(handle: u64) -> Result<(), CallError> {
 /// Address and size of the cclBuf.
 ///
 /// # Errors
-/// No such communicator, or no room.
+/// Unknown communicator, or no room.
 pub fn hccl_buffer(handle: u64) -> Result<(u64, u64), CallError> {
     let (addr, size) = get(handle)?.comm.hccl_buffer()?;
     Ok((addr.0, size))
@@ -187,7 +187,7 @@ pub fn hccl_buffer(handle: u64) -> Result<(u64, u64), CallError> {
 /// Acquires threads: all of them, or none.
 ///
 /// # Errors
-/// No such communicator, an engine without such threads, a count out of range, no more threads or notifies.
+/// Unknown communicator, an engine without such threads, a count out of range, no more threads or notifies.
 pub fn acquire(handle: u64, engine: i32, count: u32, notifies: u32) -> Result<Vec<ThreadHandle>, CallError> {
     let entry = get(handle)?;
     let engine = support::thread_engine(entry.device.options().product, Acquire::Threads, engine)?;
@@ -212,8 +212,8 @@ fn add(threads: impl IntoIterator<Item = ThreadEntry>) -> Result<(), CallError> 
     Ok(())
 }
 
-/// Acquires the thread of a stream. A stream has one in each communicator, and it is found again, unless it is to have more
-/// notifies than it has: then there is a new one, and the old one lives on, for a kernel that knows it.
+/// Acquires the thread of a stream. A stream has one in each communicator, and each call returns it, unless it has too
+/// few notifies: then a new one is made, and the old one stays valid, because a kernel may have its handle.
 ///
 /// # Errors
 /// As [`acquire`]; no such stream, or one of another device.
@@ -235,7 +235,7 @@ pub fn acquire_with_stream(
     Ok(thread)
 }
 
-/// Ends the threads that are tied to a stream.
+/// Frees the threads of a stream.
 pub fn release_threads_of_stream(stream: u64) {
     let mut process = process();
     let is_tied = |(_, entry): &(&u64, &ThreadEntry)| entry.stream == Some(stream);
@@ -253,7 +253,7 @@ pub fn release_threads_of_stream(stream: u64) {
 }
 
 /// # Errors
-/// A number of threads that one call does not export.
+/// A number of threads that one call can't export.
 pub fn check_export(count: u32) -> Result<(), CallError> {
     match count {
         1..=EXPORT_MAX => Ok(()),
@@ -261,16 +261,16 @@ pub fn check_export(count: u32) -> Result<(), CallError> {
     }
 }
 
-/// The handles by which `engine` knows threads of a communicator: all of them, or none.
+/// The handles of threads of a communicator for `engine`: all of them, or none.
 ///
 /// # Errors
-/// No such communicator, an engine without threads, null or another handle than that of one of its threads.
+/// Unknown communicator, an engine without threads, a null handle, or one that is not of its threads.
 pub fn export(handle: u64, threads: &[u64], engine: i32) -> Result<Vec<ThreadHandle>, CallError> {
     let entry = get(handle)?;
     let engine = support::thread_engine(entry.device.options().product, Acquire::Export, engine)?;
     let export = |thread: &u64| match entry.comm.export_thread(ThreadHandle(*thread), engine) {
         _ if *thread == 0 => Err(CallError::Null("one of threads")),
-        // Unlike elsewhere, it is a wrong argument, and not one that is not found.
+        // Unlike in other functions, it is a wrong argument (1), not one that is not found (6).
         Err(error @ Error::BadThread { .. }) => Err(CallError::Invalid(error.to_string())),
         result => Ok(result?),
     };
@@ -293,7 +293,7 @@ impl ThreadEntry {
 /// A live thread of the process.
 ///
 /// # Errors
-/// Null, or no such thread.
+/// Null, or not a live thread.
 pub fn thread(handle: u64) -> Result<ThreadEntry, CallError> {
     if handle == 0 {
         return Err(CallError::Null("thread"));
@@ -312,10 +312,10 @@ fn host_thread(handle: u64) -> Result<(Arc<CommEntry>, Arc<Stream>), CallError> 
     Ok((get(known.comm)?, known.stream()?))
 }
 
-/// Records notify `index` of thread `to` behind the operations of the stream of `thread`.
+/// Records notify `index` of thread `to` after the operations of the stream of `thread`.
 ///
 /// # Errors
-/// Null, no such thread, a thread of the other side, an index that `to` does not have.
+/// Null, not a live thread, a thread of the other side, an index that is out of range.
 pub fn notify_record(thread: u64, to: u64, index: u32) -> Result<(), CallError> {
     for (handle, name) in [(thread, "thread"), (to, "dstThread")] {
         if handle == 0 {
@@ -326,8 +326,8 @@ pub fn notify_record(thread: u64, to: u64, index: u32) -> Result<(), CallError> 
     Ok(entry.comm.notify_record(&stream, ThreadHandle(thread), ThreadHandle(to), index)?)
 }
 
-/// Lets the later operations of the stream of `thread` wait for notify `index` of `thread`, for up to `timeout_s` seconds;
-/// 0 = for ever.
+/// Makes later operations of the stream of `thread` wait for notify `index` of `thread`, for up to `timeout_s` seconds;
+/// 0 = no limit.
 ///
 /// # Errors
 /// As [`notify_record`].
@@ -336,16 +336,16 @@ pub fn notify_wait(thread: u64, index: u32, timeout_s: u32) -> Result<(), CallEr
     Ok(entry.comm.notify_wait(&stream, ThreadHandle(thread), index, timeout_s)?)
 }
 
-/// Records the notify with an id behind the operations of the stream of `thread`.
+/// Records the notify with an id after the operations of the stream of `thread`.
 ///
 /// # Errors
-/// Null, no such thread, a thread of the other side, a product without such notifies, an id that is larger than any.
+/// Null, not a live thread, a thread of the other side, a product without these notifies, an id above the limit.
 pub fn aclrt_notify_record(thread: u64, id: u64) -> Result<(), CallError> {
     Ok(host_thread(thread)?.1.aclrt_notify_record(id)?)
 }
 
-/// Lets the later operations of the stream of `thread` wait for the notify with an id, for up to `timeout_s` seconds; 0 = for
-/// ever.
+/// Makes later operations of the stream of `thread` wait for the notify with an id, for up to `timeout_s` seconds; 0 =
+/// no limit.
 ///
 /// # Errors
 /// As [`aclrt_notify_record`].
@@ -380,7 +380,7 @@ impl Context {
 /// Makes memory under a tag: of the device for AICPU engines, of the host for CPU engines.
 ///
 /// # Errors
-/// No such communicator, a tag that is too long or in use, an engine without contexts, a size of 0, no room.
+/// Unknown communicator, a tag that is too long or in use, an engine without contexts, a size of 0, no room.
 pub fn create_context(handle: u64, tag: &[u8], engine: i32, size: u64) -> Result<*mut c_void, CallError> {
     let entry = get(handle)?;
     let key = key(tag, engine)?;
@@ -410,7 +410,7 @@ fn no_context(tag: &[u8]) -> CallError {
 /// Address and size of a context.
 ///
 /// # Errors
-/// No such communicator or context.
+/// Unknown communicator or context.
 pub fn find_context(handle: u64, tag: &[u8], engine: i32) -> Result<(*mut c_void, u64), CallError> {
     let entry = get(handle)?;
     let contexts = lock(&entry.contexts);
@@ -421,7 +421,7 @@ pub fn find_context(handle: u64, tag: &[u8], engine: i32) -> Result<(*mut c_void
 /// Copies bytes of the host into a context.
 ///
 /// # Errors
-/// No such communicator or context, or the bytes do not fit.
+/// Unknown communicator or context, or the bytes do not fit.
 pub fn write_context(handle: u64, tag: &[u8], engine: i32, bytes: &[u8], offset: u64) -> Result<(), CallError> {
     let entry = get(handle)?;
     let contexts = lock(&entry.contexts);
@@ -442,7 +442,7 @@ pub fn write_context(handle: u64, tag: &[u8], engine: i32, bytes: &[u8], offset:
 /// Frees a context.
 ///
 /// # Errors
-/// No such communicator or context.
+/// Unknown communicator or context.
 pub fn destroy_context(handle: u64, tag: &[u8], engine: i32) -> Result<(), CallError> {
     let entry = get(handle)?;
     let removed = lock(&entry.contexts).remove(&key(tag, engine)?);

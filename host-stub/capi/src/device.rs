@@ -14,7 +14,7 @@ use host_stub::{Cpu, Device, DeviceOptions};
 const CPU_VAR: &str = "HCOMM_SIM_CPU";
 /// Environment variable with the number of devices.
 const DEVICES_VAR: &str = "HCOMM_SIM_DEVICES";
-/// Its default: the cards of one server. A device that nobody sets costs nothing.
+/// Its default: the cards of one server. A device that is not set costs nothing.
 const DEVICES_DEFAULT: u32 = 8;
 
 /// One thread opens or closes a device at a time.
@@ -61,7 +61,7 @@ fn options() -> Result<DeviceOptions, CallError> {
 /// Device `index`, opened if it is not.
 ///
 /// # Errors
-/// No such device, or it does not open.
+/// Unknown device, or it does not open.
 pub fn open(index: i32) -> Result<Device, CallError> {
     let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
     stderr_log::start();
@@ -75,7 +75,7 @@ pub fn open(index: i32) -> Result<Device, CallError> {
     Ok(device)
 }
 
-/// Makes device `index` the calling thread's.
+/// Sets device `index` as the calling thread's device.
 ///
 /// # Errors
 /// As [`open`].
@@ -94,7 +94,7 @@ pub fn set(index: i32) -> Result<(), CallError> {
     Ok(())
 }
 
-/// A thread has ended. Devices that it has set and not reset stay open, but are not kept open by it when others reset them.
+/// A thread has ended. Devices that it has set and not reset stay open, but it no longer counts when other threads reset them.
 pub fn thread_ended(thread: u64) {
     // In a forked child the threads are not those that have set the devices, and the state may be locked.
     let Ok(_in_use) = owner::enter() else { return };
@@ -107,7 +107,7 @@ pub fn thread_ended(thread: u64) {
 /// have ended do not count.
 ///
 /// # Errors
-/// No such device, or this thread has not set it.
+/// Unknown device, or this thread has not set it.
 pub fn reset(index: i32) -> Result<(), CallError> {
     let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
     check_index(index)?;
@@ -148,6 +148,6 @@ fn close(mut process: MutexGuard<'_, Process>, index: i32) {
     process.functions.extract(|function| function.index == index);
     process.args.extract(|args| args.index == index);
     drop(process);
-    // Outside the lock, since queues are taken back from a scheduler that may be at work.
+    // Outside the lock: releasing queues waits for a scheduler that may be working.
     drop((comms, streams, notifies, binaries, device));
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::call::CallError;
 
-/// Top byte of every handle. No address of a process has it, so that whoever follows a handle like a pointer stops at once.
+/// Top byte of every handle. No address of a process has it, so a handle that is used as a pointer faults.
 const MARK: u64 = 0x5a << 56;
 const KIND_SHIFT: u32 = 48;
 
@@ -57,14 +57,14 @@ impl<T> Handles<T> {
         self.live.iter().find(|(_, object)| is_it(object)).map(|(handle, _)| *handle)
     }
 
-    /// Removes what `is_gone` says and gives it.
+    /// Removes the objects for which `is_gone` is true, and returns them.
     pub fn extract(&mut self, mut is_gone: impl FnMut(&T) -> bool) -> Vec<T> {
         let gone: Vec<u64> =
             self.live.iter().filter(|(_, object)| is_gone(object)).map(|(handle, _)| *handle).collect();
         gone.iter().filter_map(|handle| self.live.remove(handle)).collect()
     }
 
-    /// Copies of what `is_it` says.
+    /// Copies of the objects for which `is_it` is true.
     pub fn all(&self, mut is_it: impl FnMut(&T) -> bool) -> Vec<T>
     where
         T: Clone,

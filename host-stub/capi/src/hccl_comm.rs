@@ -18,14 +18,14 @@ pub unsafe extern "C" fn HcclCommInitAll(ndev: u32, devices: *mut i32, comms: *m
         not_null([(devices.cast(), "devices"), (comms.cast(), "comms")])?;
         // SAFETY: see above.
         let out = unsafe { Out::new(comms, "comms") }?;
-        // SAFETY: not null, and asked for when there is at least one.
+        // SAFETY: not null, and read only if there is at least one device.
         let handle = comm::init_all(ndev, || unsafe { devices.read_unaligned() })?;
         out.set(std::ptr::without_provenance_mut(handle as usize));
         Ok(())
     })
 }
 
-/// Gives what HcclCommInitRootInfo wants, for one communicator.
+/// Writes a root info for HcclCommInitRootInfo, for one communicator.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HcclGetRootInfo(root_info: *mut HcclRootInfo) -> HcclResult {
     hccl("HcclGetRootInfo", || {

@@ -43,7 +43,7 @@ pub unsafe extern "C" fn HcclThreadAcquire(
     })
 }
 
-/// The thread of the host that is tied to a stream, with at least `notifyNum` notifies. It ends with the stream.
+/// The thread of the host that belongs to a stream, with at least `notifyNum` notifies. It ends with the stream.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HcclThreadAcquireWithStream(
     comm: HcclComm,
@@ -62,8 +62,8 @@ pub unsafe extern "C" fn HcclThreadAcquireWithStream(
     })
 }
 
-/// The buffer of a communicator: 2 x HCCL_BUFFSIZE MiB (environment; 200 by default). The first call allocates it; it is
-/// never freed by the caller.
+/// The buffer of a communicator: 2 x HCCL_BUFFSIZE MiB (environment; 200 by default). The first call allocates it; the
+/// caller never frees it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HcclGetHcclBuffer(comm: HcclComm, buffer: *mut *mut c_void, size: *mut u64) -> HcclResult {
     hccl("HcclGetHcclBuffer", || {

@@ -13,7 +13,7 @@ type CommEngine = c_int;
 
 // SAFETY of all functions below: as in `acl_rt`.
 
-/// Gives the handles by which the other side knows `threadNum` threads of a communicator, from 1 to 40: `dstCommEngine` is CPU(_TS) for
+/// Writes the handles of `threadNum` threads of a communicator (1 to 40) for the other side: `dstCommEngine` is CPU(_TS) for
 /// threads of kernels, AICPU(_TS) for those of the host. `exportedThreads` may be `threads`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HcclThreadExportToCommEngine(

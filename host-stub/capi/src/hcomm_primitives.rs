@@ -1,7 +1,7 @@
 //! Functions `Hcomm*` of a host process. `include/hcomm/hcomm_primitives.h` is generated from this file.
 //!
-//! A process has each of these names once, and both sides call it: a native kernel, which asks for the device crate, and the
-//! host, which has rules of its own. The thread tells which: a kernel's thread has a current core.
+//! A process has each of these names once, and both sides call it: a native kernel, for which the device crate does the
+//! work, and the host, which has its own rules. The calling thread decides: a kernel's thread has a current core.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -16,8 +16,8 @@ use super::support;
 use host_stub::backend::native::in_kernel;
 use host_stub::product::Product;
 
-/// Limit of the host's waits that have none of their own: 50 s longer than that of kernels, so that a wait that has come to
-/// its limit is reported where it began.
+/// Limit of the host's waits that have none of their own: 50 s longer than that of kernels, so that a wait that reaches
+/// its limit is reported by the kernel first.
 const HOST_WAIT_TIMEOUT_S: u32 = 1836 + 50;
 
 type HcommDataType = c_int;
@@ -34,7 +34,7 @@ fn host_thread(
     dst: *const c_void,
     src: *const c_void,
 ) -> Result<(ThreadEntry, &'static Product), CallError> {
-    // A product that is not supported has no threads: whatever the handle is, the product is what is wrong.
+    // An unsupported product has no threads, so it is the error for every handle.
     support::supported()?;
     call::not_null([(std::ptr::without_provenance(thread as usize), "thread"), (dst, "dst"), (src, "src")])?;
     let entry = comm::thread(thread)?;
@@ -65,7 +65,7 @@ fn host_reduce(
 }
 
 fn in_kernels_only() -> Result<(), CallError> {
-    Err(CallError::NotSupported("called by the host: it is supported in kernels only".to_owned()))
+    Err(CallError::NotSupported("called by the host: only kernels can call it".to_owned()))
 }
 
 /// Queues a copy of `len` bytes of device memory from `src` to `dst` on a thread, and returns; the copy runs later.
@@ -111,7 +111,7 @@ pub extern "C" fn HcommThreadNotifyRecordOnThread(
     dispatch("HcommThreadNotifyRecordOnThread", kernel, || comm::notify_record(thread, dst_thread, dst_notify_idx))
 }
 
-/// Queues a task on `thread` that waits for its notify `notifyIdx` for up to `timeOut` seconds; 0 means for ever. Which
+/// Queues a task on `thread` that waits for its notify `notifyIdx` for up to `timeOut` seconds; 0 means no limit. Which
 /// threads, and the answers: as HcommThreadNotifyRecordOnThread.
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommThreadNotifyWaitOnThread(thread: ThreadHandle, notify_idx: u32, time_out: u32) -> i32 {
@@ -135,20 +135,20 @@ pub extern "C" fn HcommAclrtNotifyRecordOnThread(thread: ThreadHandle, dst_notif
 }
 
 /// Queues a task on `thread` that waits for the notify with an id as aclrtGetNotifyId gives it, for up to `timeOut` seconds;
-/// 0 means for ever. Not on Atlas 350: 5.
+/// 0 means no limit. Not on Atlas 350: 5.
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommAclrtNotifyWaitOnThread(thread: ThreadHandle, notify_id: u64, time_out: u32) -> i32 {
     let kernel = || abi::HcommAclrtNotifyWaitOnThread(thread, notify_id, time_out);
     dispatch("HcommAclrtNotifyWaitOnThread", kernel, || comm::aclrt_notify_wait(thread, notify_id, time_out))
 }
 
-/// Sets the limit in seconds of waits that have none of their own, until the kernel ends; 0 means for ever.
+/// Sets the limit in seconds of waits that have none of their own, until the kernel ends; 0 means no limit.
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommSetNotifyWaitTimeOut(time_out: f32) -> i32 {
     dispatch("HcommSetNotifyWaitTimeOut", || abi::HcommSetNotifyWaitTimeOut(time_out), in_kernels_only)
 }
 
-/// Sets how long in seconds a call waits for room in a full queue, until the kernel ends; 0 means for ever.
+/// Sets how long in seconds a call waits for room in a full queue, until the kernel ends; 0 means no limit.
 #[unsafe(no_mangle)]
 pub extern "C" fn HcommThreadResAcquireTimeOut(time_out: f32) -> i32 {
     dispatch("HcommThreadResAcquireTimeOut", || abi::HcommThreadResAcquireTimeOut(time_out), in_kernels_only)

@@ -29,7 +29,7 @@ pub struct Args {
 /// Handle of new arguments for a function.
 ///
 /// # Errors
-/// No such function.
+/// Unknown function.
 pub fn init_args(function: u64) -> Result<u64, CallError> {
     let mut process = process();
     let &Function { index, binary, .. } = process.functions.get(function)?;
@@ -40,7 +40,7 @@ pub fn init_args(function: u64) -> Result<u64, CallError> {
 /// Appends an argument and gives a number for it.
 ///
 /// # Errors
-/// No such arguments, finalised ones, or an argument of 0 bytes.
+/// Unknown arguments, finalised ones, or an argument of 0 bytes.
 pub fn append(handle: u64, bytes: &[u8]) -> Result<u64, CallError> {
     let mut process = process();
     let args = process.args.get_mut(handle)?;
@@ -59,7 +59,7 @@ pub fn append(handle: u64, bytes: &[u8]) -> Result<u64, CallError> {
 /// Ends arguments.
 ///
 /// # Errors
-/// No such arguments.
+/// Unknown arguments.
 pub fn finalize(handle: u64) -> Result<(), CallError> {
     process().args.get_mut(handle)?.is_final = true;
     Ok(())

@@ -1,8 +1,7 @@
-//! Shared libraries of native kernels: what is checked before and after the dynamic linker loads one, and what its names are
-//! bound to.
+//! Shared libraries of native kernels: checks before and after the dynamic linker loads one, and binding of its names.
 //!
-//! A kernel leaves every `Hcomm*` undefined, and they must be bound to those of this library, whatever way the program has
-//! loaded it. Every other name must be bound to what the kernel was linked with, above all to its own functions.
+//! A kernel leaves every `Hcomm*` undefined, and they must be bound to those of this library, no matter how the program
+//! has loaded it. Every other name must be bound to what the kernel was linked with, above all to its own functions.
 
 use std::error::Error as _;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
@@ -28,7 +27,7 @@ const RTLD_DEEPBIND: c_int = 8;
 /// Runtimes that end the process when it loads a library with [`RTLD_DEEPBIND`].
 const SANITIZERS: [&CStr; 4] = [c"__asan_init", c"__tsan_init", c"__msan_init", c"__hwasan_init"];
 
-/// How the maker of a kernel can bind its names by hand.
+/// How to bind the names of a kernel's library when it is linked.
 const BIND_BY_HAND: &str = "link the kernel's library with -Wl,-Bsymbolic";
 
 /// Result of `dladdr`.
@@ -41,12 +40,12 @@ struct DlInfo {
 }
 
 unsafe extern "C" {
-    /// Of the C library: tells which file `addr` was loaded from; 0 if from none.
+    /// Of the C library: finds the file that `addr` was loaded from; 0 if there is none.
     fn dladdr(addr: *const c_void, info: *mut DlInfo) -> c_int;
 }
 
-/// Loads the library of a kernel. `path` is that of a regular file, and absolute, so that no search path of the dynamic linker is
-/// asked.
+/// Loads the library of a kernel. `path` is that of a regular file, and absolute, so that the dynamic linker does not
+/// use its search path.
 ///
 /// # Errors
 /// Why not.
@@ -55,10 +54,10 @@ pub fn load(path: &Path) -> Result<Library, String> {
     publish_exports()?;
     let own_first = names.own_first(path)?;
     let flags = RTLD_NOW | RTLD_LOCAL | if own_first { RTLD_DEEPBIND } else { 0 };
-    // SAFETY: constructors of the library run, as the program that names it wants.
+    // SAFETY: constructors of the library run; the program that names the library accepts that.
     let library = unsafe { Library::open(Some(path), flags) };
     let library = library.map_err(|error| {
-        // What the linker says is the source of the error.
+        // The linker's message is the source of the error.
         let source = error.source().map(ToString::to_string).unwrap_or_else(|| error.to_string());
         names.explain(&source)
     })?;
@@ -115,7 +114,7 @@ fn publish_exports() -> Result<(), String> {
     if is_hidden && let Some((_, ours)) = exports().first() {
         // SAFETY: nothing is loaded and no constructor runs: the file is this library, or a program, which is not found so.
         let this = unsafe { Library::open(Some(file_of(*ours)), RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD) };
-        // If it is hidden still, the dynamic linker tells when a kernel needs it, and `explain` says why.
+        // If it is still hidden, the dynamic linker reports it when a kernel needs it, and `explain` adds the reason.
         if let Ok(this) = this {
             // One count of it stays, so that it is not unmapped.
             let _ = this.into_raw();
@@ -127,7 +126,7 @@ fn publish_exports() -> Result<(), String> {
 /// Checks that the `Hcomm*` of a kernel that was loaded are those of this library.
 ///
 /// # Errors
-/// They are others.
+/// They are of another library.
 fn check_bound(library: &Library, path: &Path, own_first: bool) -> Result<(), String> {
     let process = Library::this();
     let order = if own_first { [library, &process] } else { [&process, library] };
@@ -151,14 +150,14 @@ fn check_bound(library: &Library, path: &Path, own_first: bool) -> Result<(), St
 /// Checks the first bytes of a file.
 ///
 /// # Errors
-/// It is no shared library for this machine.
+/// It is not a shared library for this machine.
 fn check_head(head: &[u8]) -> Result<(), String> {
     const CLASS_64: u8 = 2;
     const LITTLE_ENDIAN: u8 = 1;
     let this = if cfg!(target_arch = "aarch64") { EM_AARCH64.0 } else { EM_X86_64.0 };
     let half = |at: usize| Some(u16::from_le_bytes(head.get(at..at + 2)?.try_into().ok()?));
     let (Some(kind), Some(machine), true) = (half(16), half(18), head.starts_with(b"\x7fELF")) else {
-        return Err("it is no ELF file".to_owned());
+        return Err("it is not an ELF file".to_owned());
     };
     if head[4] != CLASS_64 || head[5] != LITTLE_ENDIAN || machine != this {
         let bits = if head[4] == CLASS_64 { "64" } else { "32" };
@@ -169,20 +168,20 @@ fn check_head(head: &[u8]) -> Result<(), String> {
         ));
     }
     if kind != ET_DYN.0 {
-        return Err("it is an ELF file, but no shared library: link it with -shared".to_owned());
+        return Err("it is an ELF file, but not a shared library: link it with -shared".to_owned());
     }
     Ok(())
 }
 
 /// Dynamic symbols of a library.
 struct Names {
-    /// Functions and objects that it defines and that others may take the place of.
+    /// Functions and objects that it defines and that other libraries may override.
     own: Vec<CString>,
-    /// What it needs from others, and does not do without.
+    /// Names that it needs from others.
     needed: Vec<CString>,
     /// Objects (no functions) among [`Self::needed`].
     needed_objects: Vec<CString>,
-    /// It was linked with `-Bsymbolic`: nobody takes the place of its own.
+    /// It was linked with `-Bsymbolic`: its own names can't be overridden.
     is_symbolic: bool,
 }
 
@@ -210,7 +209,7 @@ impl Names {
                     }
                     names.needed.push(name);
                 }
-                // A weak definition is of code that several files have alike, such as that of a template, and is meant to be
+                // A weak definition is code that several files contain, such as that of a template, and is meant to be
                 // shared; a protected one is bound already. Two names are the linker's.
                 (false, STB_GLOBAL) if raw.st_visibility() == STV_DEFAULT => {
                     let is_linkers = matches!(name.to_bytes(), b"_init" | b"_fini");
@@ -255,7 +254,7 @@ impl Names {
         let taken = |name: &&CString| {
             let is_export = exports().iter().any(|(export, _)| *export == name.as_c_str());
             let file = file_of(find(&process, name).filter(|_| !is_export)?);
-            // A library that the program is linked with, or has loaded with `RTLD_GLOBAL`, is no other one.
+            // A library that the program is linked with, or has loaded with `RTLD_GLOBAL`, is the same library.
             let is_itself = file.canonicalize().is_ok_and(|real| real == path);
             (!is_itself).then_some(file)
         };
@@ -267,8 +266,8 @@ impl Names {
         format!("its {name} is also defined by {other}, and {why}: {BIND_BY_HAND}")
     }
 
-    /// Checks that a library whose names were looked for in itself first has no object twice that the program has, too: of
-    /// `std::cout`, for one, a program in C++ has a copy of its own, and the original is never made ready.
+    /// Checks that a library whose names were looked for in itself first has no object twice that the program has, too:
+    /// for example `std::cout`, of which a program in C++ has its own copy, and the original is never initialised.
     ///
     /// # Errors
     /// It has.
@@ -286,10 +285,10 @@ impl Names {
         Ok(())
     }
 
-    /// What the dynamic linker says, and why it is so.
+    /// The dynamic linker's message, with the reason.
     fn explain(&self, error: &str) -> String {
         let process = Library::this();
-        // Its words depend on the language that the program has set; the name of the symbol does not.
+        // The message depends on the language of the program; the name of the symbol does not.
         let words: Vec<&str> = error.split(|c: char| !(c.is_ascii_alphanumeric() || "_.$@".contains(c))).collect();
         let is_missing =
             |name: &&CString| name.to_str().is_ok_and(|text| words.contains(&text)) && find(&process, name).is_none();

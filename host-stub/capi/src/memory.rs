@@ -18,7 +18,7 @@ use host_stub::Device;
 const HOST_ALIGN: usize = 64;
 /// Bytes that a copy between two devices takes at a time.
 const BOUNCE_LEN: u64 = 1 << 20;
-/// Kinds of copy: 0 to this. Which way a copy goes is seen from its addresses; the kind is a hint.
+/// Kinds of copy: 0 to this. The addresses decide the direction of a copy; the kind is a hint.
 const MEMCPY_KIND_MAX: i32 = 7;
 
 /// Allocates device memory.
@@ -61,7 +61,7 @@ fn check_attribute(attribute: aclrtMallocAttribute) -> Result<(), CallError> {
     // SAFETY: all eight bytes of the union were read from the caller's memory; any bits are these integers.
     let (device, flag) = unsafe { (attribute.value.deviceId, attribute.value.vaFlag) };
     match number(attribute.attr) {
-        // It tells modules apart in statistics, which there are none of.
+        // It names a module for statistics, which do not exist here.
         ACL_RT_MEM_ATTR_MODULE_ID => Ok(()),
         ACL_RT_MEM_ATTR_DEVICE_ID => match current_device()? {
             (index, _) if i64::from(index) == i64::from(device) => Ok(()),
@@ -150,7 +150,7 @@ pub fn allocate_host(size: usize) -> Result<*mut c_void, CallError> {
 /// Frees host memory.
 ///
 /// # Errors
-/// Not what [`allocate_host`] gave, or freed already.
+/// Not from [`allocate_host`], or freed already.
 pub fn free_host(ptr: *mut c_void) -> Result<(), CallError> {
     if ptr.is_null() {
         return Err(CallError::Null("hostPtr"));
@@ -164,8 +164,8 @@ pub fn free_host(ptr: *mut c_void) -> Result<(), CallError> {
 /// Copies `count` bytes between any two of host and devices. Waits for no stream.
 ///
 /// # Errors
-/// Null, more bytes than the destination has, a kind that there is not, a range that is not inside one live allocation; no
-/// bytes at all are always copied.
+/// Null, more bytes than the destination has, an unknown kind, a range that is not inside one live allocation; 0 bytes
+/// are always copied.
 ///
 /// # Safety
 /// Ranges of the host can be read and written.
@@ -185,7 +185,7 @@ pub unsafe fn copy(
         return Err(CallError::OutOfRange { what: "kind", value: kind.into(), must: "must be from 0 to 7" });
     }
     if count == 0 {
-        // As for the copy of a kernel: addresses are not looked at, whichever way they would be copied.
+        // As for the copy of a kernel: addresses are not checked, in any direction.
         return Ok(());
     }
     let (to, from) = (DeviceAddr::from(dst), DeviceAddr::from(src));

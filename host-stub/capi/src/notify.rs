@@ -39,10 +39,10 @@ fn get(handle: u64) -> Result<NotifyEntry, CallError> {
 /// Destroys a notify.
 ///
 /// # Errors
-/// No such notify.
+/// Unknown notify.
 pub fn destroy(handle: u64) -> Result<(), CallError> {
     let entry = process().notifies.remove(handle)?;
-    // Outside the lock, which no drop of a device's part may hold.
+    // Outside the lock, which must not be held while a part of a device is dropped.
     drop(entry);
     Ok(())
 }
@@ -50,7 +50,7 @@ pub fn destroy(handle: u64) -> Result<(), CallError> {
 /// Its id.
 ///
 /// # Errors
-/// No such notify.
+/// Unknown notify.
 pub fn id(handle: u64) -> Result<u32, CallError> {
     Ok(get(handle)?.notify.id())
 }
@@ -65,16 +65,16 @@ fn get_with_stream(handle: u64, stream: u64) -> Result<(Arc<Notify>, Arc<Stream>
     Ok((entry.notify, of_stream.stream))
 }
 
-/// Records a notify behind the operations of a stream.
+/// Records a notify after the operations of a stream.
 ///
 /// # Errors
-/// No such notify or stream, two of different devices, a device that has failed.
+/// Unknown notify or stream, two of different devices, a device that has failed.
 pub fn record(handle: u64, stream: u64) -> Result<(), CallError> {
     let (notify, stream) = get_with_stream(handle, stream)?;
     Ok(notify.record(&stream)?)
 }
 
-/// Lets the later operations of a stream wait for a notify for up to `timeout_s` seconds (0 = for ever), and clears it.
+/// Makes later operations of a stream wait for a notify for up to `timeout_s` seconds (0 = no limit), and clears it.
 ///
 /// # Errors
 /// As [`record`].

@@ -20,7 +20,7 @@ pub struct InUse(());
 impl InUse {
     /// Counts a device that is open, or a call that is under way.
     pub fn new() -> Self {
-        // SeqCst here and below: these are rare next to the calls that they guard, and a fork copies one moment of both.
+        // SeqCst here and below: the cost is small compared to the guarded calls, and a fork copies one moment of both.
         IN_USE.fetch_add(1, Ordering::SeqCst);
         Self(())
     }

@@ -9,15 +9,15 @@ use std::sync::Mutex;
 
 use super::process::thread_number;
 
-/// Messages that are kept of one thread until it asks for them.
+/// Messages that are kept for one thread until it reads them.
 const RECENT_MAX: usize = 8;
 
 /// Messages of a thread.
 #[derive(Default)]
 struct Recent {
-    /// Since it last asked: the first ones. What follows the first is often its consequence.
+    /// The first ones since it last read them. Later errors are often consequences of the first.
     messages: Vec<String>,
-    /// What it was given last, which stays readable until it asks again.
+    /// The text of the last read, valid until the next one.
     given: CString,
 }
 
@@ -32,7 +32,7 @@ static LATE: Mutex<BTreeMap<u64, Recent>> = Mutex::new(BTreeMap::new());
 /// Uses the messages of the calling thread; `None`: they can't be reached.
 fn with_recent<R>(mut use_it: impl FnMut(&mut Recent) -> R) -> Option<R> {
     RECENT.try_with(|recent| use_it(&mut recent.borrow_mut())).ok().or_else(|| {
-        // Tried once: in a forked child another thread of the parent may have it for good.
+        // Only tried: in a forked child a thread of the parent may hold the lock, which is then never released.
         LATE.try_lock().ok().map(|mut late| use_it(late.entry(thread_number()).or_default()))
     })
 }

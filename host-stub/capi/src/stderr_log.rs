@@ -1,4 +1,4 @@
-//! Log of a C program: to standard error, if `HCOMM_SIM_LOG` asks for it.
+//! Log of a C program: to standard error, if `HCOMM_SIM_LOG` is set.
 #![forbid(unsafe_code)]
 
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ impl Log for StderrLog {
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
-            // A standard error that is full or closed is no reason to stop: the line is lost.
+            // If standard error is full or closed, the line is dropped.
             let level = record.level().as_str().to_lowercase();
             let write = || writeln!(io::stderr(), "hcomm-sim {level}: {}", record.args());
             let _ = without_write_signals(write);
@@ -29,7 +29,7 @@ impl Log for StderrLog {
     fn flush(&self) {}
 }
 
-/// Starts the log, if it is asked for and the program has none. Calls after the first change nothing.
+/// Starts the log, if `HCOMM_SIM_LOG` is set and the program has no logger. Calls after the first change nothing.
 pub fn start() {
     let Some(value) = std::env::var_os(LOG_VAR) else { return };
     let level = value.to_str().and_then(|value| value.parse::<LevelFilter>().ok());

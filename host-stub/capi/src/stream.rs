@@ -25,7 +25,7 @@ pub fn create() -> Result<u64, CallError> {
 /// The stream of a handle; null means the default stream of the calling thread's device.
 ///
 /// # Errors
-/// No such stream; null without a device.
+/// Unknown stream; null without a device.
 pub fn get(handle: u64) -> Result<StreamEntry, CallError> {
     if handle != 0 {
         return process().streams.get(handle).cloned();
@@ -42,10 +42,10 @@ pub fn get(handle: u64) -> Result<StreamEntry, CallError> {
     Ok(made)
 }
 
-/// Destroys a stream. What still runs on it goes on; threads that are tied to it end.
+/// Destroys a stream. Operations that are left continue; threads that belong to it are freed.
 ///
 /// # Errors
-/// No such stream; null, since the default stream lives as long as its device.
+/// Unknown stream; null, since the default stream exists as long as its device.
 pub fn destroy(handle: u64) -> Result<(), CallError> {
     let entry = process().streams.remove(handle)?;
     comm::release_threads_of_stream(handle);
@@ -56,7 +56,7 @@ pub fn destroy(handle: u64) -> Result<(), CallError> {
 /// Waits for a stream.
 ///
 /// # Errors
-/// No such stream, or what went wrong on it.
+/// Unknown stream, or what went wrong on it.
 pub fn synchronize(handle: u64) -> Result<(), CallError> {
     Ok(get(handle)?.stream.synchronize()?)
 }

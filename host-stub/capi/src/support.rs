@@ -1,4 +1,4 @@
-//! The product of the devices, and what it and its engines allow: asks [`Product`] for everything that it decides.
+//! The product of the devices, and what it and its engines allow, according to [`Product`].
 #![forbid(unsafe_code)]
 
 use std::ffi::CStr;
@@ -39,8 +39,8 @@ pub fn supported() -> Result<(), CallError> {
 /// Room for the name of a SoC with a zero byte.
 const SOC_NAME_MAX: usize = 16;
 
-/// Names of the SoCs of [`PRODUCTS`] as C has them. Made by the compiler: a lock that another thread held could never be taken
-/// in a forked child.
+/// Names of the SoCs of [`PRODUCTS`] as C has them. Made at compile time: in a forked child a lock that another thread
+/// held could never be taken.
 static SOC_NAMES: [[u8; SOC_NAME_MAX]; PRODUCTS.len()] = {
     let mut names = [[0; SOC_NAME_MAX]; PRODUCTS.len()];
     let mut index = 0;

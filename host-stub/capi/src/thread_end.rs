@@ -1,4 +1,4 @@
-//! Hears of the end of threads.
+//! Calls a function at the end of threads.
 //!
 //! By a key of thread-specific data of the C library, and not by a thread-local of Rust: the destructor of a key runs again for
 //! a thread that calls [`watch`] in the destructor of another key, which is later than all of Rust's.
@@ -17,8 +17,8 @@ unsafe extern "C" {
     fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
 }
 
-/// Lets [`device::thread_ended`] be called when the calling thread ends. In a process that has no key left, threads are never
-/// seen to end.
+/// Lets [`device::thread_ended`] be called when the calling thread ends. In a process without a free key the end of
+/// threads is not noticed.
 pub fn watch() {
     static KEY: OnceLock<Option<c_uint>> = OnceLock::new();
     let key = KEY.get_or_init(|| {
@@ -28,7 +28,7 @@ pub fn watch() {
         (code == 0).then_some(key)
     });
     if let Some(key) = *key {
-        // Counted from 1, since null means that there is no value. If there is no memory for it, the end is not seen.
+        // Counted from 1, since null means that there is no value. If there is no memory for it, the end is not noticed.
         let value = std::ptr::without_provenance(thread_number() as usize + 1);
         // SAFETY: the key was made above and is never deleted.
         let _ = unsafe { pthread_setspecific(key, value) };
@@ -36,7 +36,7 @@ pub fn watch() {
 }
 
 /// # Safety
-/// None is needed: the value is a number, not a place.
+/// No requirement: the value is a number, not an address.
 unsafe extern "C" fn at_end(value: *mut c_void) {
     let thread = value.addr() as u64 - 1;
     // Nothing may unwind into the C library; a panic has printed its message.
