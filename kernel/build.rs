@@ -10,7 +10,7 @@ fn main() {
         return;
     }
 
-    // Absolute, because the linker runs in the folder of the workspace or of the package, as cargo likes.
+    // Absolute, because the linker runs in the folder of the workspace or of the package, as cargo decides.
     let manifest_dir = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
     let script = Path::new(&manifest_dir).parent().expect("the package is a folder of the workspace").join("link.ld");
     println!("cargo::rerun-if-changed={}", script.display());

@@ -76,7 +76,7 @@ device() {
         ${flags[@]+"${flags[@]}"} -- "${codegen[@]}"
     one_object "$folder/libhcomm_aicpu.a" "$work/hcomm_aicpu.o" "$work/names" $ld $objcopy \
         --remove-section=.eh_frame --remove-section=.gcc_except_table --remove-section='.data.DW.ref.*'
-    # What only those tables asked for.
+    # Names that only those tables needed.
     $objcopy --strip-unneeded "$work/hcomm_aicpu.o"
     rm -f "$work/libhcomm_aicpu.a"
     $ar rcs "$work/libhcomm_aicpu.a" "$work/hcomm_aicpu.o"

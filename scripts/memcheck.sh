@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Valgrind over the native CPU: a read or write outside its memory, a value that nobody set, or lost memory fails it.
+# Valgrind over the native CPU: an invalid read or write, an uninitialised value, or a leak fails it.
 #
 #   scripts/memcheck.sh         the launcher's commands, unit tests of the device, and random sequences
 set -euo pipefail

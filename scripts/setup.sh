@@ -56,7 +56,7 @@ install_packages() {
     stop "$what could not be installed; type:" "$by_hand"
 }
 
-# Runs a command whose progress nobody reads: what it prints goes to a file, for the case that it fails.
+# Runs a command without showing its progress: its output goes to a file and is shown if it fails.
 quietly() { "$@" >"$log" 2>&1; }
 
 check_rust() {
@@ -102,7 +102,7 @@ check_valgrind() {
         install_packages "valgrind, pkg-config or CMake" valgrind pkg-config cmake
 }
 
-# A whole compiler is not installed unasked.
+# A whole compiler is installed only by the user.
 check_nightly() {
     have rustup && rustup run nightly rustc --version >/dev/null 2>&1 && return
     stop "$1 needs a nightly compiler, and there is none; type:" "rustup toolchain install nightly --profile minimal"

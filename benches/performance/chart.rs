@@ -8,7 +8,7 @@ const EXISTING: [f64; 3] = [1307.0, 438.0, 1193.0];
 const FLOOR: [Option<f64>; 3] = [Some(49.0), Some(46.0), None];
 const GROUPS: [(&str, &str); 3] =
     [("eager", "copy_eager"), ("batch of 100", "copy_batch"), ("16 GiB, a descriptor", "copy_16gib")];
-/// Class of a bar and what it stands for.
+/// Class of a bar and its meaning.
 const KINDS: [(&str, &str); 3] = [("existing", "existing stack"), ("ours", "hcomm-aicpu"), ("floor", "floor")];
 
 /// Edge of the picture.
@@ -24,8 +24,8 @@ const BAR_GAP: f64 = 3.0;
 const GROUP_GAP: f64 = 16.0;
 const TOP: f64 = 84.0;
 
-/// Colours of a page that is light, and of one that is dark. The picture has a ground of its own: not every reader of the file
-/// knows the second, and text must be readable on any page.
+/// Colours of a page that is light, and of one that is dark. The picture has a ground of its own: not every viewer
+/// supports the second, and text must be readable on any page.
 const STYLE: &str = "\
 .ground { fill: #ffffff; stroke: #d0d7de }
 text { fill: #24292f; font-size: 12px }
@@ -68,7 +68,7 @@ pub fn svg(json: &serde_json::Value) -> String {
     )
 }
 
-/// What each colour stands for.
+/// Legend of the colours.
 fn legend() -> String {
     let mut out = String::new();
     for (index, (class, name)) in KINDS.into_iter().enumerate() {

@@ -43,7 +43,7 @@ struct Run {
 
 impl Counter {
     fn open() -> Result<Self, Error> {
-        // Not strict: records are counted by themselves, so that nobody waits for them.
+        // Not strict: records are counted alone, so no task waits for them.
         let options = DeviceOptions { icount: true, hbm_size: HBM, strict: false, ..DeviceOptions::default() };
         let device = Device::open(options)?;
         let comm = Comm::new(&device)?;

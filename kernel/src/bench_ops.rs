@@ -1,7 +1,7 @@
 //! Measuring kernels: one entry point called many times in a loop as small as a caller's can be, and nothing at all.
 //!
 //! They are for `make bench`, which runs them on the image with exact instruction counts. The entry points are called
-//! through pointers that the compiler can't see through, so that what is counted is what a caller from C pays.
+//! through pointers that the compiler can't see through, so that the count is the cost for a caller in C.
 
 use core::ffi::c_void;
 use core::hint::black_box;
@@ -72,8 +72,8 @@ impl KernelParams for BenchOpsParams {
 }
 
 kernel! {
-    /// Calls `op` `count` times, in batches if `batch` says so, and answers the first code that is not 0; 5
-    /// (`HCCL_E_NOT_SUPPORT`) for an `op` that there is not.
+    /// Calls `op` `count` times, in batches if `batch` says so, and returns the first code that is not 0; 5
+    /// (`HCCL_E_NOT_SUPPORT`) for an unknown `op`.
     ///
     /// # Errors
     /// None: refusals are codes.

@@ -1,4 +1,4 @@
-//! Calls of C entry points, as a list in device memory asks for them: what tests build any kernel from.
+//! Calls of C entry points from a list in device memory. Tests build any kernel from it.
 
 use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut, without_provenance, without_provenance_mut};
 
@@ -16,7 +16,7 @@ use crate::kernel;
 pub struct Call {
     /// One of the numbers of [`Call`].
     pub function: u64,
-    /// Its arguments; those that it does not have are not looked at.
+    /// Its arguments; the others are not read.
     pub args: [u64; 6],
 }
 const _: () = assert!(size_of::<Call>() == 56);
@@ -53,7 +53,7 @@ impl Call {
     /// `HcommAclrtNotifyWaitOnThread`.
     pub const ACLRT_NOTIFY_WAIT: u64 = 15;
 
-    /// Calls the function and gives its code; 5 for a number that is none.
+    /// Calls the function and returns its code; 5 for an unknown number.
     fn run(&self) -> i32 {
         let [a, b, c, d, e, f] = self.args;
         let dst = without_provenance_mut(b as usize);
@@ -104,11 +104,11 @@ impl KernelParams for CallListParams {
 }
 
 kernel! {
-    /// Makes the calls of the list in their order. Answers 0 and writes their codes, or without room for codes, answers the
-    /// first that is not 0 and makes no call after that.
+    /// Makes the calls of the list in their order. Returns 0 and writes their codes. Without room for codes it stops at
+    /// the first code that is not 0 and returns it.
     ///
     /// # Errors
-    /// None but the codes.
+    /// None: refusals are codes.
     pub fn call_list(params: &CallListParams) -> Result<i32, hcomm_aicpu::Error> {
         let list = with_exposed_provenance::<Call>(params.list.0 as usize);
         let codes = with_exposed_provenance_mut::<i32>(params.codes.0 as usize);

@@ -1,4 +1,4 @@
-//! The control pair of a launch: what keeps a kernel's queued work in step with the stream that it was launched on.
+//! The control pair of a launch: orders a kernel's tasks with the stream that it was launched on.
 
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_aicpu::{Error, Peer, Thread, batch};
@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::queued;
 
-/// What a kernel has to know of the control pair; a part of its parameters.
+/// The kernel's part of the control pair, in its parameters.
 ///
 /// The host records the start notify on its stream, launches, and lets the stream wait for the end notify. The kernel's first
 /// thread waits for the one and records the other, both as queued tasks.
@@ -26,7 +26,7 @@ impl Control {
     /// No control pair: the kernel queues its work and nothing else.
     pub const NONE: Self = Self { cpu_thread: 0, start_notify: 0, end_notify: 0 };
 
-    /// Queues `work` in step with the stream: in one batch, the wait for the start notify, what `work` queues, and the record
+    /// Queues `work` ordered with the stream: in one batch, the wait for the start notify, what `work` queues, and the record
     /// of the end notify, both on `thread`. Work on other threads has to be ordered before the end of `thread`'s by `work`
     /// itself. Without a control pair `work` alone is queued, outside a batch.
     ///

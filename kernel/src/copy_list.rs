@@ -1,4 +1,4 @@
-//! Many copies in one launch, as a list in device memory asks for them.
+//! Many copies in one launch, from a list in device memory.
 
 use core::ptr::{with_exposed_provenance, without_provenance, without_provenance_mut};
 
@@ -47,7 +47,7 @@ impl KernelParams for CopyListParams {
 }
 
 kernel! {
-    /// Queues the copies of the list in their order, through the C entry point. Answers the code of the first that is
+    /// Queues the copies of the list in their order, through the C entry point. Returns the code of the first that is
     /// refused; those before it run, those after it are not queued.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use hcomm_aicpu::abi::refuse;
 use hcomm_aicpu::spec::code::HCCL_SUCCESS;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsError, ParamsHeader, check};
 
-/// C function of a kernel: takes its parameters, answers an `HcclResult`.
+/// C function of a kernel: takes its parameters, returns an `HcclResult`.
 ///
 /// On the host's native CPU a panic unwinds out of it and is caught there; in the image it never returns.
 pub type KernelFn = extern "C-unwind" fn(args: *const c_void) -> u32;
@@ -27,7 +27,7 @@ const _: () = assert!(cfg!(not(target_pointer_width = "64")) || size_of::<Kernel
 // SAFETY: both fields point to constants of the program.
 unsafe impl Sync for KernelEntry {}
 
-/// What a kernel may answer: the code that its C function returns.
+/// Result of a kernel, as the code that its C function returns.
 pub trait Answer {
     /// The `HcclResult`, or why the kernel was refused.
     ///
@@ -42,7 +42,7 @@ impl Answer for Result<(), Error> {
     }
 }
 
-/// For kernels that call C entry points, which answer codes.
+/// For kernels that call C entry points, which return codes.
 impl Answer for Result<i32, Error> {
     fn code(self) -> Result<i32, Error> {
         self
@@ -50,11 +50,11 @@ impl Answer for Result<i32, Error> {
 }
 
 /// Declares a kernel: a safe function that takes a reference to its parameters (any
-/// [`KernelParams`]) and answers `Result<(), hcomm_aicpu::Error>`, or `Result<i32, hcomm_aicpu::Error>` with a code.
+/// [`KernelParams`]) and returns `Result<(), hcomm_aicpu::Error>`, or `Result<i32, hcomm_aicpu::Error>` with a code.
 ///
 /// Besides the function itself it makes the C symbol of the same name, of type [`KernelFn`], and the entry in the table of
-/// kernels. The C function answers 2 (`HCCL_E_PTR`) for null parameters and 1 (`HCCL_E_PARA`) for those of another kernel
-/// or version; else it runs the kernel on a copy of the parameters and answers 0 or the code of its error.
+/// kernels. The C function returns 2 (`HCCL_E_PTR`) for null parameters and 1 (`HCCL_E_PARA`) for those of another kernel
+/// or version; else it runs the kernel on a copy of the parameters and returns 0 or the code of its error.
 ///
 /// ```no_run
 /// use hcomm_aicpu::spec::{DeviceAddr, params::{KernelParams, ParamsHeader}, thread::ThreadHandle};

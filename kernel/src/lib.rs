@@ -1,8 +1,8 @@
 //! Kernels of the AI CPU: algorithms that run on the device and queue their tasks there.
 //!
 //! The same code runs in the bare-metal AArch64 image (binary `hcomm-image`, feature `image`) and natively in the host
-//! process. A kernel is declared with [`kernel!`](crate::kernel!) and found by name in [`kernels`]; it does not know who
-//! carries out its tasks.
+//! process. A kernel is declared with [`kernel!`](crate::kernel!) and found by name in [`kernels`]; it does not depend
+//! on the device that runs its tasks.
 //!
 //! | kernel | what it does |
 //! |---|---|
@@ -10,11 +10,11 @@
 //! | [`staged_copy()`] | copy of any size through a buffer of any size, on two threads |
 //! | [`local_reduce()`] | many slices into one, on several threads |
 //! | [`pingpong()`] | a token between two threads: the cost of a notify |
-//! | [`call_list()`] | any calls, as a list in device memory asks for them |
-//! | [`copy_list()`] | many copies, as a list in device memory asks for them |
+//! | [`call_list()`] | any calls, from a list in device memory |
+//! | [`copy_list()`] | many copies, from a list in device memory |
 //! | [`bench_ops()`] | one entry point called many times, to be measured |
 //! | [`empty()`] | nothing, to measure a launch |
-//! | [`misbehave()`] | fails as asked, for tests and fault plans |
+//! | [`misbehave()`] | fails in a chosen way, for tests and fault plans |
 //!
 //! It does not define the platform (`hcomm_port_*` of `hcomm-aicpu`): the image does, and so must every program that links
 //! this crate.

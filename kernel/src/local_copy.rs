@@ -26,7 +26,7 @@ pub struct LocalCopyParams {
     pub ccl_buf_size: u64,
     /// Bytes to copy.
     pub len: u64,
-    /// Keeps the launch in step with its stream; on `thread`.
+    /// Control pair of the launch; on `thread`.
     pub control: Control,
 }
 const _: () = assert!(size_of::<LocalCopyParams>() == 72);
@@ -37,8 +37,8 @@ impl KernelParams for LocalCopyParams {
 }
 
 kernel! {
-    /// Queues a copy of `len` bytes from `user_in` to `ccl_buf` on the thread, through the C entry point, and answers its
-    /// code.
+    /// Queues a copy of `len` bytes from `user_in` to `ccl_buf` on the thread, through the C entry point, and returns
+    /// its code.
     ///
     /// # Errors
     /// [`Error::TooLarge`] if `len` is above `ccl_buf_size`.

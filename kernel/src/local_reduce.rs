@@ -22,7 +22,7 @@ pub struct LocalReduceParams {
     pub header: ParamsHeader,
     /// `ThreadHandle`s of `thread_count` threads, with [`LOCAL_REDUCE_NOTIFIES`] notifies each.
     pub threads: [u64; LOCAL_REDUCE_THREADS],
-    /// Threads, at least 1. There is no use for more than slices.
+    /// Threads, at least 1. More threads than slices have nothing to do.
     pub thread_count: u64,
     /// First slice. The others follow, `count` elements each.
     pub src: DeviceAddr,
@@ -38,7 +38,7 @@ pub struct LocalReduceParams {
     pub data_type: i32,
     /// Operator (`HcommReduceOp`).
     pub op: i32,
-    /// Keeps the launch in step with its stream; on the first thread.
+    /// Control pair of the launch; on the first thread.
     pub control: Control,
 }
 const _: () = assert!(size_of::<LocalReduceParams>() == 152);
@@ -49,7 +49,7 @@ impl KernelParams for LocalReduceParams {
 }
 
 kernel! {
-    /// Reduces `slice_count` slices into `dst`; the slices stay as they are. Without slices nothing is written.
+    /// Reduces `slice_count` slices into `dst`; the slices are not changed. With 0 slices nothing is written.
     ///
     /// Thread *t* of *k* reduces the slices *t*, *t + k*, … into a partial result of its own, the first thread's being `dst`.
     /// Then a tree joins them: on level *l* thread *t + 2^l* records that its part is complete, and thread *t*, a multiple of

@@ -1,4 +1,4 @@
-//! A kernel that fails on purpose: what a launch that goes wrong looks like to the host. For tests and fault plans.
+//! A kernel that fails on purpose, for tests of the host and for fault plans.
 
 use hcomm_aicpu::Error;
 use hcomm_aicpu::port::Platform;
@@ -52,14 +52,14 @@ impl KernelParams for MisbehaveParams {
 }
 
 kernel! {
-    /// Fails as asked. A kind that is unknown, or that would end the process of a native CPU, answers
+    /// Fails as `kind` says. A kind that is unknown, or that would end the process of a native CPU, returns
     /// `HCCL_E_NOT_SUPPORT`.
     ///
     /// # Errors
     /// None.
     ///
     /// # Panics
-    /// If asked to.
+    /// For [`Misbehaviour::PANIC`].
     pub fn misbehave(params: &MisbehaveParams) -> Result<i32, Error> {
         match params.kind {
             #[cfg(target_os = "none")]

@@ -21,7 +21,7 @@ pub struct PingpongParams {
     pub second: u64,
     /// How often the token comes back to `first`.
     pub rounds: u64,
-    /// Keeps the launch in step with its stream; on `first`.
+    /// Control pair of the launch; on `first`.
     pub control: Control,
 }
 const _: () = assert!(size_of::<PingpongParams>() == 56);

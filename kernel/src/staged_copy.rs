@@ -1,4 +1,4 @@
-//! Copy of any size through a buffer of any size, on two threads that keep each other in step.
+//! Copy of any size through a buffer of any size, on two threads that synchronise with notifies.
 
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
@@ -38,7 +38,7 @@ pub struct StagedCopyParams {
     pub ccl_buf_size: u64,
     /// Bytes to copy.
     pub len: u64,
-    /// Keeps the launch in step with its stream; on `input`.
+    /// Control pair of the launch; on `input`.
     pub control: Control,
 }
 const _: () = assert!(size_of::<StagedCopyParams>() == 88);
@@ -49,7 +49,7 @@ impl KernelParams for StagedCopyParams {
 }
 
 kernel! {
-    /// Copies `len` bytes from `user_in` to `user_out` by way of `ccl_buf`, piece by piece: while `output` copies one half of
+    /// Copies `len` bytes from `user_in` to `user_out` through `ccl_buf`, piece by piece: while `output` copies one half of
     /// the buffer out, `input` fills the other.
     ///
     /// Two copies and at most four notify tasks a piece of half the buffer.

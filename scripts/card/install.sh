@@ -135,7 +135,7 @@ while [ $# -gt 0 ]; do
 done
 
 [ -n "$cann" ] || fail "which toolkit? Set ASCEND_HOME_PATH, or give --cann DIR"
-[ -d "$cann/opp" ] || fail "$cann is no CANN toolkit: it has no folder opp"
+[ -d "$cann/opp" ] || fail "$cann is not a CANN toolkit: it has no folder opp"
 cann=$(cd "$cann" && pwd -P)
 command -v flock >/dev/null || fail "flock is missing: install util-linux"
 
@@ -147,7 +147,7 @@ block=$(cat "$block_file")
 [ "$(wc -l <"$block_file")" -eq 5 ] || fail "$block_file: not one block of five lines"
 package=$(sed -n '1s/^name://p' "$block_file")
 package_path=$(sed -n 's/^package_path://p' "$block_file")
-[[ $package =~ ^[A-Za-z0-9_-][A-Za-z0-9._-]*\.tar\.gz$ ]] || fail "$block_file: '$package' is no name of a package"
+[[ $package =~ ^[A-Za-z0-9_-][A-Za-z0-9._-]*\.tar\.gz$ ]] || fail "$block_file: '$package' is not a package name"
 [[ $package_path =~ ^opp/vendors/[A-Za-z0-9_-][A-Za-z0-9._-]*/aicpu/kernel$ ]] ||
     fail "$block_file: package_path is '$package_path', not opp/vendors/NAME/aicpu/kernel"
 vendor=${package_path%/aicpu/kernel}
@@ -192,7 +192,7 @@ if [ -e "$whitelist" ]; then
     [ -f "$whitelist" ] || fail "$whitelist is not a regular file"
     cat "$whitelist" >"$old"
     if ! answer=$(check_whitelist "$old"); then
-        fail "the runtime refuses $whitelist as it is; correct it first, nothing was changed: ${answer#"$old": }"
+        fail "the runtime refuses $whitelist; correct it first, nothing was changed: ${answer#"$old": }"
     fi
 fi
 
@@ -234,7 +234,7 @@ place() {
 replace_whitelist() {
     if [ ! -e "$whitelist" ] && [ $action = uninstall ]; then return; fi
     if cmp -s "$old" "$new" && [ -e "$whitelist" ]; then
-        printf '%s stays as it is\n' "$whitelist"
+        printf '%s is not changed\n' "$whitelist"
         return
     fi
     say "change $whitelist:"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packs a library of AI CPU kernels as a card's runtime wants it. What it makes has not yet run on hardware;
+# Packs a library of AI CPU kernels in the form that a card's runtime loads. What it makes has not yet run on hardware;
 # `host-stub card-lint` checks it.
 #
 #   scripts/card/package.sh LIB DIR [KERNEL=FUNCTION]...

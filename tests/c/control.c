@@ -1,4 +1,4 @@
-/* Host and kernel in step through the control pair, and what is said when one of them forgets its part.
+/* Host and kernel in step through the control pair, and the errors when one of them leaves out its part.
  *
  *   control DESCRIPTION WHICH
  */
@@ -48,7 +48,7 @@ static Rig open_rig(void) {
     return rig;
 }
 
-/* New bytes at `src`, zeroes at `dst`; and the thread of the stream, which operators acquire for each call anew. */
+/* New bytes at `src`, zeroes at `dst`; and the thread of the stream, which operators acquire again for each call. */
 static void prepare(Rig *rig, int seed) {
     for (int i = 0; i < 2 * LEN; i++) {
         rig->bytes[i] = (unsigned char)(i * 7 + seed * 31 + 1);
@@ -150,7 +150,7 @@ static void forgotten_end(void) {
     launch(&rig, "NoEnd");
     expect_error(&rig, ACL_ERROR_RT_TS_ERROR, "kernel no_end has queued 2 tasks on ",
                  "no notify orders before the end of");
-    /* The work was waited for all the same, and the device goes on. */
+    /* The work was waited for nevertheless, and the device works. */
     CHECK_TRUE(holds(&rig, rig.bytes));
     good_operation(&rig, 2);
 }
@@ -170,7 +170,7 @@ static void returned_is_not_done(void) {
     wait_for_end(&rig.pair);
     CHECK_TRUE(holds(&rig, zeroes));
     CHECK(aclrtSynchronizeStreamWithTimeout(rig.stream, 1), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
-    /* Longer than a deadlock takes to be called one: nobody waits for the stream meanwhile. */
+    /* Longer than a deadlock takes to be reported: no thread waits for the stream meanwhile. */
     sleep_ms(500);
     CHECK_TRUE(holds(&rig, zeroes));
     CHECK(aclrtRecordNotify(gate, other), ACL_SUCCESS);
@@ -293,7 +293,7 @@ static void destroyed_with_work(void) {
     good_operation(&next, 2);
 }
 
-/* Host and kernel in step through notifies of the host: on A2 and A3. An Atlas 350 has no such calls for kernels. */
+/* Host and kernel in step through notifies of the host: on A2 and A3. An Atlas 350 does not have these calls for kernels. */
 static void by_notifies(void) {
     Rig rig = open_rig();
     aclrtNotify start, end;
@@ -361,7 +361,7 @@ static void every_call(void) {
     }
 }
 
-/* A fraction of a second rounds up, and never to 0, which is for ever. */
+/* A fraction of a second rounds up, and never to 0, which means no limit. */
 static void waits_briefly(void) {
     Rig rig = open_rig();
     launch(&rig, "WaitsBriefly");

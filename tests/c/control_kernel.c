@@ -1,4 +1,4 @@
-/* Kernels that keep in step with their stream, and some that forget to. C11 and C++17, for both CPUs. */
+/* Kernels that synchronise with their stream, and some that do not. C11 and C++17, for both CPUs. */
 
 #include "control_params.h"
 #include "hccl/hccl_types.h"
@@ -106,7 +106,7 @@ HCOMM_KERNEL(every_call) {
     return HCCL_SUCCESS;
 }
 
-/* Waits with the default limit, of less than a second, for what nobody records. */
+/* Waits with the default limit, of less than a second, for a notify that is never recorded. */
 HCOMM_KERNEL(waits_briefly) {
     const ControlParams *param = (const ControlParams *)args;
     EXPECT(HcommSetNotifyWaitTimeOut(0.25f), HCCL_SUCCESS);

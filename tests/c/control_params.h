@@ -7,7 +7,7 @@
 
 typedef struct ControlParams {
     ThreadHandle threads[2]; /* notify 0 of the first is the start notify; notify 1 of each is for the other */
-    ThreadHandle cpuThread;  /* stands for the stream of the launch; its notify 0 is the end notify */
+    ThreadHandle cpuThread;  /* thread of the stream of the launch; its notify 0 is the end notify */
     unsigned char *src;      /* 2 * len bytes */
     unsigned char *dst;      /* len bytes */
     uint64_t len;

@@ -10,7 +10,7 @@ typedef struct CopyParams {
     void *userIn;
     void *cclBuf;
     uint64_t len;           /* not for copy_256 */
-    ThreadHandle cpuThread; /* stands for the stream of the launch; its notify 0 is the end notify */
+    ThreadHandle cpuThread; /* thread of the stream of the launch; its notify 0 is the end notify */
 } CopyParams;
 
 #endif /* COPY_PARAMS_H */

@@ -81,7 +81,7 @@ static void thread_by_itself(HcclComm comm) {
     CHECK(aclrtFree(src), ACL_SUCCESS);
 }
 
-/* Whoever destroys a communicator has waited for the work of such threads, and hears what went wrong there. */
+/* Destroying a communicator waits for the work of these threads, and returns its first error. */
 static void end_of_a_communicator(void) {
     int32_t index = 0;
     HcclComm comm;

@@ -11,7 +11,7 @@
 
 /* What ties launches on a stream to the first thread of their kernel. */
 typedef struct ControlPair {
-    ThreadHandle cpuThread;        /* stands for the stream; its notify 0 is the end notify */
+    ThreadHandle cpuThread;        /* thread of the stream; its notify 0 is the end notify */
     ThreadHandle cpuThreadOnAicpu; /* the same for the kernel */
     ThreadHandle aicpuThreadOnCpu; /* the kernel's first thread for the host; its notify 0 is the start notify */
 } ControlPair;

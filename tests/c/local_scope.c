@@ -35,6 +35,6 @@ int main(int argc, char **argv) {
     const int codes[3] = {set(0), load(argv[2], NULL, &binary), get(binary, argv[3], &function)};
     const char *const text = message();
     printf("%d %d %d %s\n", codes[0], codes[1], codes[2], text ? text : "");
-    /* Its threads go on after this. */
+    /* Its threads continue after this. */
     return dlclose(library);
 }

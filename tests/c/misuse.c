@@ -129,7 +129,7 @@ static void notifies(void) {
     CHECK(aclrtRecordNotify(notify, stream), ACL_ERROR_INVALID_RESOURCE_HANDLE);
     CHECK(aclrtWaitAndResetNotify(notify, stream, 1), ACL_ERROR_INVALID_RESOURCE_HANDLE);
 
-    /* Destroyed too early: the operation fails that comes to it, and the stream goes on. */
+    /* Destroyed too early: the operation fails that comes to it, and the stream continues. */
     CHECK(aclrtCreateNotify(&notify, ACL_NOTIFY_DEFAULT), ACL_SUCCESS);
     CHECK(aclrtWaitAndResetNotify(notify, stream, 0), ACL_SUCCESS);
     CHECK(aclrtDestroyNotify(notify), ACL_SUCCESS);
@@ -347,7 +347,7 @@ static void launches(void) {
     CHECK(aclrtSynchronizeStream(other), ACL_ERROR_INVALID_RESOURCE_HANDLE);
     CHECK(aclrtSetDevice(0), ACL_SUCCESS);
 
-    /* Zeroes are null pointers: the kernel answers 2, and the stream tells so, once. */
+    /* Zeroes are null pointers: the kernel returns 2, and the stream reports it once. */
     (void)aclrtGetRecentErrMsg();
     CHECK(aclrtLaunchKernelWithHostArgs(function, 1, stream, NULL, bytes, 64, NULL, 0), ACL_SUCCESS);
     CHECK(aclrtSynchronizeStream(stream), ACL_ERROR_RT_AICPU_EXCEPTION);

@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
     CHECK(aclrtMemcpy(page, 4096, on_device, 4096, ACL_MEMCPY_DEVICE_TO_HOST), ACL_SUCCESS);
     CHECK(memcmp(page, from, 4096), 0);
 
-    /* Memory of a device that was closed is nobody's, and told so. */
+    /* Memory of a closed device is not allocated, and using it is an error. */
     (void)aclrtGetRecentErrMsg();
     CHECK(aclrtMemcpy(gone, LEN, from, LEN, ACL_MEMCPY_HOST_TO_DEVICE), ACL_ERROR_INVALID_PARAM);
     CHECK_TRUE(strstr(aclrtGetRecentErrMsg(), "a device that is not open") != NULL);

@@ -12,7 +12,7 @@ typedef struct StagedCopyParams {
     ThreadHandle output;             /* copies out of it; has notifies 0 and 1 */
     char *userIn, *userOut, *cclBuf; /* device memory */
     uint64_t cclBufSize, len;
-    ThreadHandle cpuThread;          /* stands for the stream of the launch; its notify `end` is the end notify */
+    ThreadHandle cpuThread;          /* thread of the stream of the launch; its notify `end` is the end notify */
     uint32_t start, end;
 } StagedCopyParams;
 

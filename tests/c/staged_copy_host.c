@@ -24,7 +24,7 @@
         }                                                                                         \
     } while (0)
 
-/* Memory behind a buffer that nobody must write. */
+/* Memory after a buffer, which must not be written. */
 #define GUARD 64u
 #define UNTOUCHED 0xee
 
@@ -59,7 +59,7 @@ static StagedCopyParams resources(HcclComm comm, aclrtStream stream, ThreadHandl
     return params;
 }
 
-/* The stream lets the kernel's work start when it has come to the launch, and goes on when the work is done. */
+/* The stream lets the kernel's work start when it has come to the launch, and continues when the work is done. */
 static void launch(const char *description, const char *kernel, aclrtStream stream, const StagedCopyParams *params,
                    ThreadHandle cpuThread, ThreadHandle first) {
     aclrtBinHandle binary;

@@ -2,7 +2,7 @@
 
 use core::mem::{align_of, offset_of, size_of};
 
-/// `halSqCqQueryInfo` and `halSqCqConfigInfo`, which are alike.
+/// `halSqCqQueryInfo` and `halSqCqConfigInfo`, which have the same layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct SqCqInfo {
@@ -126,7 +126,7 @@ pub mod property {
     pub const DEPTH: u32 = 7;
 }
 
-/// Codes of the HAL that are told apart.
+/// Codes of the HAL that are handled separately.
 pub mod code {
     /// Done.
     pub const OK: i32 = 0;

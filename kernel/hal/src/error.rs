@@ -1,6 +1,6 @@
 //! Why a queue can't be used.
 
-/// The HAL is not there, refused a call, or answered what can't be.
+/// The HAL is missing, refused a call, or returned an invalid value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HalError {
     /// No library of the process has the function.
@@ -24,7 +24,7 @@ pub enum HalError {
         /// Code of the driver.
         code: i32,
     },
-    /// A number is outside of what it can be.
+    /// A number is out of range.
     #[error("{what} of sq {sq} is {value}, allowed are {min} to {max}")]
     Range {
         /// Which number.
@@ -33,9 +33,9 @@ pub enum HalError {
         sq: u32,
         /// What it is.
         value: u64,
-        /// Smallest that can be.
+        /// Smallest valid value.
         min: u64,
-        /// Largest that can be.
+        /// Largest valid value.
         max: u64,
     },
     /// The ring lies where 64-byte entries can't.
@@ -43,7 +43,7 @@ pub enum HalError {
     Base {
         /// Submission queue.
         sq: u32,
-        /// Address that the HAL told.
+        /// Address from the HAL.
         base: u64,
     },
 }

@@ -83,7 +83,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Finds the queue, and checks every number that the HAL tells of it.
+    /// Finds the queue, and checks every number that the HAL returns.
     ///
     /// The device's number is translated from the host's. Then the stream is restored where the HAL has the function; a
     /// failure that is no error is kept for [`restore_code`](Self::restore_code).
@@ -241,7 +241,7 @@ fn local_device(hal: &Hal, host_device: u32) -> Result<u32, HalError> {
     }
 }
 
-/// Makes the stream known to this process. Where the HAL has no such function, it is known already.
+/// Makes the stream known to this process. If the HAL does not have the function, the stream is known already.
 fn restore(hal: &Hal, device: u32, stream: u32) -> Result<(), i32> {
     let Some(restore) = hal.restore else { return Ok(()) };
     let mut id = ResourceId { device, kind: STREAM, id: stream, ..ResourceId::default() };
