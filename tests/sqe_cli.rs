@@ -259,7 +259,7 @@ fn unsupported_exits_3_and_names_what_is() {
     let args =
         ["sqe", "encode", "copy", "--stream-id", "1", "--task-id", "1", "--src", "1", "--dst", "2", "--len", "3"];
     for (more, named) in [
-        (["--soc", "ascend310p", "--reduce", "sum,fp32"], "ascend950, ascend910b and ascend910_93"),
+        (["--soc", "ascend310p", "--reduce", "sum,fp32"], "ascend950, ascend910b or ascend910_93"),
         (["--soc", "ascend950", "--reduce", "prod,fp32"], "sum, max and min"),
         (["--soc", "ascend950", "--reduce", "sum,int64"], "int8, int16, int32, fp16, fp32 and bf16"),
     ] {
