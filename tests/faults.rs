@@ -122,7 +122,7 @@ fn refused_doorbell_answers_16_and_the_next_call_works() {
     rig_native.copy_list(&[copy(2), copy(3)], false).unwrap();
     assert_eq!(rig_native.read(&dst), [1, 2, 3, 4]);
 
-    // A store is not refused: the queue's status word says so before the slot is written, until the queue starts anew.
+    // A store is not refused: the queue's status word says so before the slot is written, until the queue is reset.
     let rig = rig(Cpu::Qemu, "doorbell");
     let (result, arrived) = copy_some(&rig, 2);
     let error = device_error(result);

@@ -139,7 +139,7 @@ proptest! {
 }
 
 proptest! {
-    // Each case starts the image anew.
+    // Each case starts the image again.
     #![proptest_config(ProptestConfig { cases: 20, max_shrink_iters: 50, ..ProptestConfig::default() })]
 
     #[test]

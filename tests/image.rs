@@ -165,7 +165,7 @@ fn memcpy_and_its_kin_are_there_once_and_call_nothing() {
         let text = elf.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text);
         let defined: Vec<_> = text.filter_map(|symbol| symbol.name().ok()).collect();
         for name in ["memcpy", "memset", "memmove", "memcmp", "bcmp"] {
-            // What nobody calls is not linked; the first two always are.
+            // What is not called is not linked; the first two always are.
             if defined.contains(&name) || ["memcpy", "memset"].contains(&name) {
                 assert_eq!(calls(&code(elf, name)), [] as [usize; 0], "{name}");
             }

@@ -35,7 +35,7 @@ impl TempFile {
 
 impl Drop for TempFile {
     fn drop(&mut self) {
-        // A file that stays in the temporary folder harms nobody.
+        // A file that stays in the temporary folder does no harm.
         let _ = std::fs::remove_file(&self.0);
     }
 }

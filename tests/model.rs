@@ -21,7 +21,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseResult, TestError, TestRunner};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Bytes of the source that all share and nobody writes, and of the region that one kernel has for each thread.
+/// Bytes of the source that all share and no kernel writes, and of the region that one kernel has for each thread.
 const LEN: usize = 2048;
 /// Sequences unless `HCOMM_MODEL_CASES` says otherwise.
 const CASES: u32 = 300;

@@ -56,7 +56,7 @@ fn wait_without_record_comes_to_its_limit() {
         let rig = Rig::new(cpu);
         let thread = rig.threads(1, 2, 8)[0];
         let launched = rig.launch_calls(&[wait(thread, 1, 1)]);
-        // As long as no host waits, somebody may still be about to record.
+        // As long as no host waits, a thread may still be about to record.
         std::thread::sleep(Duration::from_millis(1300));
         let error = rig.stream.synchronize().unwrap_err().to_string();
         assert!(error.starts_with("device error 507048: stream "), "{cpu:?}: {error}");
@@ -91,8 +91,10 @@ fn record_too_many_is_reported_and_releases_nobody_later() {
         let twice = [record(first, second, 0), record(first, second, 0), wait(second, 0, 0)];
         let error = rig.good_calls(&twice).unwrap_err().to_string();
         let stream = rig.comm.thread_info(second).unwrap().stream_id;
-        let text = format!("(index 0 of the thread of stream {stream}) has been waited for by nobody at the end");
-        assert!(error.contains("1 record of notify") && error.contains(&text), "{cpu:?}: {error}");
+        let text = format!(
+            "(index 0 of the thread of stream {stream}) was recorded once more than it was waited for at the end"
+        );
+        assert!(error.contains(&text), "{cpu:?}: {error}");
         // The device goes on; what was left does not release the next operation.
         let error = rig.good_calls(&[wait(second, 0, 0)]).unwrap_err().to_string();
         assert!(error.contains("which nothing is left to record"), "{cpu:?}: {error}");
@@ -180,7 +182,7 @@ fn default_limit_of_waits_is_what_the_kernel_sets() {
         let limit = |seconds: f32| call(Call::SET_NOTIFY_WAIT_TIMEOUT, &[seconds.to_bits().into()]);
         let bad = [limit(-1.0), limit(f32::NAN), limit(4_294_967_296.0), limit(f32::INFINITY)];
         assert_eq!(rig.calls(&bad).unwrap(), [1; 4], "{cpu:?}");
-        // A fraction rounds up: never to 0, which is for ever.
+        // A fraction rounds up: never to 0, which means no limit.
         let launched = rig.launch_calls(&[limit(0.25), call(Call::NOTIFY_WAIT_DEFAULT, &[thread.0, 0])]);
         std::thread::sleep(Duration::from_millis(1300));
         let error = rig.stream.synchronize().unwrap_err().to_string();

@@ -28,7 +28,7 @@ unsafe extern "C" {
     safe fn hcomm_port_now_us() -> u64;
     /// Waits for at least `ns` nanoseconds. 0: the caller waits for another core of the device.
     safe fn hcomm_port_delay_ns(ns: u32);
-    /// A call is refused with `code`: for the log. `who` (UTF-8, not ended by a zero, readable for good) says by whom,
+    /// A call is refused with `code`: for the log. `who` (UTF-8, not ended by a zero, readable as long as the program runs) names the caller,
     /// `error` (an [`Error`], readable during the call) says why.
     fn hcomm_port_refused(who: *const u8, who_len: usize, code: i32, error: *const c_void);
     /// [`Platform::return_addresses`]: fills up to `count` addresses.

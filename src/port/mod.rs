@@ -173,7 +173,7 @@ pub trait Platform {
     /// for tests to replace: memory that is no memory.
     ///
     /// # Safety
-    /// `slot` is a 64-byte aligned ring entry that is mapped, and no one else's until the doorbell.
+    /// `slot` is a 64-byte aligned ring entry that is mapped and that only the caller writes until the doorbell.
     #[doc(hidden)]
     #[inline(always)]
     unsafe fn write_slot(&self, slot: DeviceAddr, sqe: &Sqe) {

@@ -99,7 +99,7 @@ impl FaultKind {
     pub const BOOT: Self = Self(3);
 }
 
-/// Written by a core that can't go on; it then stops for good. Written last: `kind`.
+/// Written by a core that cannot continue; the core then stops. Written last: `kind`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct FaultRecord {

@@ -275,7 +275,7 @@ pub const fn write_value_record(addr: DeviceAddr, stamp: Stamp) -> Result<Sqe, A
     Ok(transmute!(sqe))
 }
 
-/// `blockDim` of a place holder that tells of a flip.
+/// `blockDim` of a place holder that marks a wrap of task ids.
 const FLIP_BLOCK_DIM: u16 = 98;
 
 /// Tells that the stream's task ids have started again `flips` times. It takes the id 0 itself.

@@ -188,7 +188,7 @@ static void start_recorded_twice(void) {
     record_start(&rig.pair);
     launch(&rig, "WriteTwice");
     wait_for_end(&rig.pair);
-    expect_error(&rig, ACL_ERROR_RT_TS_ERROR, "1 record of notify ", "has been waited for by nobody");
+    expect_error(&rig, ACL_ERROR_RT_TS_ERROR, "notify ", "was recorded once more than it was waited for");
     CHECK_TRUE(holds(&rig, rig.bytes + LEN));
     prepare(&rig, 2);
     launch(&rig, "WriteTwice");

@@ -214,7 +214,7 @@ fn doorbell_that_is_refused_when_it_is_rung_is_not_rung_later() {
                 rig.refuse_ring(true);
                 assert_eq!(copy(rig.live(), DST, SRC, len), 16);
                 rig.refuse_ring(false);
-                // The slots behind the tail were written and are nobody's; the next call writes them.
+                // The slots behind the tail were written and are free; the next call overwrites them.
                 before.goes_on(&rig);
             });
         }

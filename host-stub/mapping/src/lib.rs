@@ -99,8 +99,8 @@ struct Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `ptr` and `len` are what mmap gave, and whoever could use the range borrows or shares its owner.
-        // An unmap that fails leaves the range mapped, which harms nobody.
+        // SAFETY: `ptr` and `len` are what mmap returned, and every user of the range borrows or shares its owner.
+        // An unmap that fails leaves the range mapped, which does no harm.
         let _ = unsafe { rustix::mm::munmap(self.ptr.as_ptr().cast(), self.len) };
     }
 }

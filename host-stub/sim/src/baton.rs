@@ -1,6 +1,6 @@
 //! Deterministic mode: kernels, scheduler and host waits pass one baton, a seed picks who holds it next, time is virtual.
 //!
-//! Whoever takes part has a seat. Only the holder of the baton runs; the others wait for their turn, for a time, or to be
+//! Each actor has a seat. Only the holder of the baton runs; the others wait for their turn, for a time, or to be
 //! woken. The device stands still while no host thread is inside a call that waits, so that one host thread that does the
 //! same calls twice sees the same twice. Calls of several host threads come in the order that the operating system picks.
 
@@ -13,7 +13,7 @@ use super::event::chooser::{Actor, Chooser};
 
 /// What a turn takes, so that a kernel that only looks at the clock sees it go on.
 const TURN_NS: u64 = 100;
-/// Turns without any progress after which time makes a leap: somebody polls for what only time can bring.
+/// Turns without progress after which time advances to the next deadline: an actor polls for something that only time changes.
 const IDLE_TURNS: u32 = 10_000;
 /// First and longest leap of that kind.
 const LEAP_NS: (u64, u64) = (1_000_000, 1_000_000_000);
@@ -54,7 +54,7 @@ struct Seat {
     expelled: bool,
     /// Waits for the scheduler to achieve something, whatever that is.
     wants_step: bool,
-    /// Taken away by the watchdog, and nobody has asked yet.
+    /// Taken away by the watchdog; not reported yet.
     stuck: bool,
     called: Arc<Condvar>,
 }
@@ -86,7 +86,7 @@ impl State {
         }
     }
 
-    /// Earliest time that somebody waits for and that is not over.
+    /// Earliest deadline of an actor that is not over.
     fn next_deadline(&self, now: u64) -> u64 {
         let deadline = |seat: &Seat| if let Status::Waiting(deadline) = seat.status { deadline } else { NEVER };
         self.seats.iter().map(deadline).filter(|deadline| *deadline > now).min().unwrap_or(NEVER)
@@ -98,7 +98,7 @@ pub struct Baton {
     state: Mutex<State>,
     /// Virtual time. Written by the holder alone, or under the lock while there is none.
     now_ns: AtomicU64,
-    /// Up to this time nobody but the holder can go on: its turns need no lock.
+    /// Up to this time only the holder can run: its turns need no lock.
     alone_until: AtomicU64,
     /// Turns since something was last achieved.
     idle: AtomicU32,
@@ -226,7 +226,7 @@ impl Baton {
         self.leave(1 + core);
     }
 
-    /// Takes the seat of `core` away for good.
+    /// Removes the seat of `core`.
     pub fn expel(&self, core: usize) {
         self.expel_seat(&mut self.lock(), 1 + core);
     }
@@ -256,7 +256,7 @@ impl Baton {
         HostTurn { baton: self, seat }
     }
 
-    /// Ends it: nobody waits for a turn any more.
+    /// Ends it: no actor waits for a turn any more.
     pub fn close(&self) {
         let mut state = self.lock();
         state.closed = true;

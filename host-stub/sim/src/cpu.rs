@@ -51,10 +51,10 @@ pub trait Cpu: Send {
     /// [`CpuFault`]: it never will.
     fn poll(&mut self, core: usize) -> Result<Option<Returned>, CpuFault>;
 
-    /// Whether end and doorbells of a kernel show only when somebody looks. Otherwise the scheduler is told.
+    /// Whether end and doorbells of a kernel are seen only by polling. Otherwise the CPU notifies the scheduler.
     fn is_polled(&self) -> bool;
 
-    /// Where the kernel that runs on `core` is, for a message; `None` if nobody can tell.
+    /// Where the kernel that runs on `core` is, for a message; `None` if it is not known.
     fn whereabouts(&mut self, core: usize) -> Option<String> {
         let _ = core;
         None
@@ -72,7 +72,7 @@ pub trait Cpu: Send {
     /// Gives up the kernel on `core`: the core is not used again before a [`restart`](Self::restart).
     fn abandon(&mut self, core: usize);
 
-    /// Ends whatever runs, and makes every core as new.
+    /// Ends all running kernels and resets every core.
     ///
     /// # Errors
     /// [`CpuFault::Cpu`]: it can't.

@@ -1,7 +1,7 @@
 //! Decoder of descriptors, by byte offset from a table of its own: Ascend950 here, the others in `decode910`.
 //!
 //! Source: docs/spec.md, "Ascend950 descriptors". The builders in `hcomm_aicpu::spec` are not used here, so that one
-//! mistake can't be made twice alike.
+//! mistake cannot be made in both places.
 
 use hcomm_aicpu::spec::soc::Soc;
 

@@ -24,7 +24,7 @@ const fn header(pre_p: u64, block_dim: u64, task_id: Rule) -> [Spec; 11] {
 }
 
 const HEADER: &[Spec] = &header(0, 0, Any);
-/// Of a place holder that tells of a flip of task ids.
+/// Of a place holder that marks a wrap of task ids.
 const FLIP_HEADER: &[Spec] = &header(1, 98, Only(0));
 
 /// Bytes 8..64 of type 11.

@@ -96,7 +96,7 @@ impl Started {
 /// What workers still have to take.
 #[derive(Default)]
 struct Waiting {
-    /// Jobs with pieces that nobody has taken, each with the bytes that were taken. The first one is next.
+    /// Jobs with pieces that no engine has taken, each with the bytes that were taken. The first one is next.
     jobs: VecDeque<(Arc<Started>, u32)>,
     is_closed: bool,
 }

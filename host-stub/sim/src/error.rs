@@ -112,7 +112,7 @@ pub enum TaskError {
         /// Bytes of an element.
         size: u32,
     },
-    /// A notify of nobody.
+    /// A notify that is not allocated.
     #[error(transparent)]
     NoSuchNotify(#[from] NoSuchNotify),
     /// A notify of another chip.
@@ -192,7 +192,7 @@ pub enum DeviceError {
         /// Its tasks that the stream has not waited for.
         tasks: u64,
     },
-    /// A notify that nobody waits for is set at the end of an operation.
+    /// A notify is set at the end of an operation and no task waits for it.
     #[error("stream {stream_id}: {} at the end{}", leftover_text(.first), others_text(*.others))]
     NotifyLeftSet {
         /// Stream that was synchronised.
@@ -333,11 +333,11 @@ pub(super) fn leftover_text(leftover: &Leftover) -> String {
     let Leftover { notify, value, untaken } = leftover;
     match (untaken, value) {
         (0, value) => format!("{notify} is {value:#x}"),
-        (1, _) => format!("1 record of {notify} has been waited for by nobody"),
-        (untaken, _) => format!("{untaken} records of {notify} have been waited for by nobody"),
+        (1, _) => format!("{notify} was recorded once more than it was waited for"),
+        (untaken, _) => format!("{notify} was recorded {untaken} times more than it was waited for"),
     }
 }
 
 fn others_text(count: usize) -> String {
-    if count == 0 { String::new() } else { format!(", and so are {count} other notifies") }
+    if count == 0 { String::new() } else { format!("; the same holds for {count} other notifies") }
 }

@@ -327,7 +327,7 @@ impl FaultPlan {
     }
 }
 
-/// Rules of a plan that have hit something, for whoever asked for a fault that never came.
+/// Rules of a plan that have matched something; used to report rules that never did.
 #[derive(Debug, Default)]
 pub struct FaultLog(Mutex<Vec<FaultRule>>);
 

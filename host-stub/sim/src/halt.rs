@@ -16,7 +16,7 @@ use super::stream::{Op, Waiters};
 
 /// How long it lasts until the threads of the process are counted: most halts are over by then.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
-/// Time between two counts before the warning, and after it. A thread that ends says so to nobody.
+/// Time between two counts before the warning, and after it. The end of a thread is no event.
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(50));
 /// A wait, and what its queue or stream would record behind it.
 struct Node {

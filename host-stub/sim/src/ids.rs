@@ -40,7 +40,7 @@ pub enum Owner {
 pub struct NotifyName {
     /// Its id.
     pub id: u32,
-    /// Whose it is; `None`: nobody's.
+    /// Its owner; `None`: not allocated.
     pub owner: Option<Owner>,
 }
 
@@ -52,12 +52,12 @@ impl std::fmt::Display for NotifyName {
                 write!(f, " (index {index} of the thread of stream {stream_id})")
             }
             Some(Owner::Host) => write!(f, " (of the host)"),
-            None => write!(f, " (of nobody)"),
+            None => write!(f, " (not allocated)"),
         }
     }
 }
 
-/// The id belongs to nobody.
+/// The id is not allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("notify {0} belongs to no thread and to no host")]
 pub struct NoSuchNotify(pub u32);

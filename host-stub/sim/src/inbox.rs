@@ -16,7 +16,7 @@ use super::stream::{Op, StreamId, StreamShared};
 /// Something that has to wait until engines, and kernels, have let go of what it changes.
 #[derive(Debug)]
 pub enum Recovery {
-    /// Queues start anew, empty.
+    /// Queues are reset and empty.
     Resume(Vec<u32>, SyncSender<()>),
     /// The whole device does.
     Restart(SyncSender<Result<(), String>>),
@@ -29,13 +29,13 @@ pub enum Command {
     AddQueue(QueueConfig),
     /// Queues belong to no thread any more. Answered when no engine works on them.
     RemoveQueues(Vec<u32>, SyncSender<()>),
-    /// Notifies belong to somebody now.
+    /// Notifies are allocated.
     AddNotifies(Vec<(u32, Owner)>),
-    /// Notifies belong to nobody any more.
+    /// Notifies are freed.
     RemoveNotifies(Vec<u32>),
     /// Queues are to stop; answered when they have.
     SuspendQueues(Vec<u32>, SyncSender<()>),
-    /// Queues, or the device, start anew.
+    /// Queues, or the device, are reset.
     Recover(Recovery),
     /// A new stream.
     AddStream(Arc<StreamShared>),
@@ -64,7 +64,7 @@ pub enum Command {
 
 /// Commands for the scheduler, and its wake-up.
 pub struct Inbox {
-    /// `None`: nobody takes commands any more.
+    /// `None`: no scheduler takes commands any more.
     commands: Mutex<Option<Vec<Command>>>,
     pending: AtomicBool,
     sleeping: AtomicBool,

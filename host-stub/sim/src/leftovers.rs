@@ -13,7 +13,7 @@ use super::stream::StreamId;
 
 impl<M: Memory> Scheduler<M> {
     /// Takes away the records that stream `id` has left, whose launches since its last look are `ended`, and gives the error
-    /// that tells of them. `failed`: one of the launches has failed.
+    /// that names them. `failed`: one of the launches has failed.
     pub(super) fn leftovers(&mut self, id: StreamId, ended: &[Ended], failed: bool) -> Option<DeviceError> {
         let launches_ended = self.streams.get(&id)?.launches_ended;
         let is_alone = self.streams.len() == 1;

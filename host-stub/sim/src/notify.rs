@@ -211,7 +211,7 @@ impl NotifyTable {
         }
     }
 
-    /// All are as new: nothing is recorded, nobody waits.
+    /// Resets all: no records, no waiting queues.
     pub fn clear(&mut self) {
         for register in self.registers.values_mut() {
             (register.value, register.counted_by) = (0, None);

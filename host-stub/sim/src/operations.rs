@@ -1,7 +1,7 @@
 //! What the scheduler does with the operations of host streams.
 //!
-//! A launch has completed when its kernel has returned, as on a card: what the kernel queued is waited for by nobody but the
-//! notifies that it and the host agree on. When the host synchronises, work that no wait of the stream orders is reported.
+//! A launch completes when its kernel has returned, as on a card. A stream waits for the tasks of a kernel only where it waits
+//! for a notify that they record. When the host synchronises, work that no wait of the stream orders is reported.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -380,7 +380,7 @@ impl<M: Memory> Scheduler<M> {
         Some(error)
     }
 
-    /// Drops a stream that nobody holds any more, once it is empty.
+    /// Drops a stream that the host has released, once it is empty.
     pub(super) fn forget(&mut self, id: StreamId) {
         let empty = |stream: &HostStream| stream.detached && stream.ops.is_empty() && stream.running.is_none();
         if self.streams.get(&id).is_some_and(empty) {

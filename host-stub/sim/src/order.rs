@@ -1,6 +1,6 @@
 //! What is known to have happened before: for each queue, how many of its tasks.
 
-/// One life of a queue, unique in its device: a queue that is acquired anew is another one.
+/// One use of a queue slot, unique in its device: a queue that is acquired again has another number.
 pub type QueueLife = u64;
 
 /// How many tasks of each queue have happened before some point of a queue or stream (a vector clock).

@@ -83,7 +83,7 @@ impl<'m, M: Memory> Registers<'m, M> {
         self.memory.word32(self.phys + HEAD_OFFSET as u64).load(Ordering::Acquire)
     }
 
-    /// Publishes the head. Release: what the tasks before it wrote is visible to whoever reads it.
+    /// Publishes the head. Release: what the tasks before it wrote is visible to every reader of it.
     pub fn set_head(&self, head: u32) {
         self.memory.word32(self.phys + HEAD_OFFSET as u64).store(head, Ordering::Release);
     }
@@ -175,7 +175,7 @@ pub struct QueueWait {
     pub task_id: u32,
     /// The notify.
     pub notify_id: u32,
-    /// Its limit in seconds, 0 = for ever.
+    /// Its limit in seconds, 0 = no limit.
     pub timeout_s: u32,
     /// When it is over; `None`: never.
     pub deadline: Option<Duration>,

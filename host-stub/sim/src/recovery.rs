@@ -1,4 +1,4 @@
-//! How queues and the whole device start anew: suspend, resume, restart.
+//! How queues and the whole device are reset: suspend, resume, restart.
 
 use std::sync::atomic::Ordering;
 
@@ -48,7 +48,7 @@ impl<M: Memory> Scheduler<M> {
         let first = queue.rung;
         self.shared.events.tell(|| What::TasksDropped { sq_id, first, count: dropped, reason });
         let Some(queue) = self.queue_mut(sq_id) else { return };
-        // They count as over: nobody waits for them.
+        // They count as done: no operation waits for them.
         queue.count_done(u64::from(dropped));
         queue.wait = None;
         let dropped = DroppedTasks {
@@ -77,7 +77,7 @@ impl<M: Memory> Scheduler<M> {
                 Recovery::Resume(ref ids, _) if !self.can_resume(ids) => self.recoveries.push(recovery),
                 Recovery::Resume(ids, reply) => {
                     ids.iter().for_each(|sq_id| self.start_queue_anew(*sq_id));
-                    // Whoever asked may have stopped waiting.
+                    // The caller may have stopped waiting.
                     let _ = reply.try_send(());
                 }
                 Recovery::Restart(reply) => {

@@ -1,6 +1,6 @@
 //! The task scheduler (STARS): steps hardware queues and host streams in order.
 //!
-//! One thread of a device owns a [`Scheduler`] and calls [`step`](Scheduler::step); everybody else sends it a [`Command`].
+//! One thread of a device owns a [`Scheduler`] and calls [`step`](Scheduler::step); all other threads send it a [`Command`].
 
 mod by_turns;
 mod run;
@@ -134,7 +134,7 @@ impl<M: Memory> Scheduler<M> {
             }
             Command::SuspendQueues(ids, reply) => {
                 self.suspend(&ids);
-                // Whoever asked may have stopped waiting.
+                // The caller may have stopped waiting.
                 let _ = reply.try_send(());
             }
             Command::Recover(recovery) => self.recoveries.push(recovery),
@@ -211,7 +211,7 @@ impl<M: Memory> Scheduler<M> {
                     streams.values_mut().for_each(|stream| stream.before.forget(queue.life));
                 }
             }
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = reply.try_send(());
             false
         });
@@ -440,7 +440,7 @@ impl<M: Memory> Scheduler<M> {
         }
         self.end_all(&DeviceError::Closed);
         for (_, reply) in self.removals.drain(..) {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = reply.try_send(());
         }
     }

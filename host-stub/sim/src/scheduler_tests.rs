@@ -94,7 +94,7 @@ impl Memory for VecMemory {
     }
 }
 
-/// How the kernel of [`TestCpu`] ends, once somebody says so.
+/// How the kernel of [`TestCpu`] ends, once a test sets it.
 type End = Arc<Mutex<Option<Result<Returned, CpuFault>>>>;
 
 /// Doorbell that the kernel of [`TestCpu`] rings as the last thing that it does: queue and tail.

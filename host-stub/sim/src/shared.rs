@@ -104,7 +104,7 @@ impl<M: Memory> Shared<M> {
     pub fn allocate(&self, len: u64, kind: Kind) -> Result<u64, AllocError> {
         let mut alloc = self.lock_alloc();
         let addr = alloc.allocate(len, kind)?;
-        // Under the lock: the free of whoever had these bytes before is an earlier event.
+        // Under the lock: the free of the previous owner of these bytes is an earlier event.
         self.events.send(|| What::Alloc { host: HostThread::current(), range: Range { addr, len }, kind });
         Ok(addr)
     }
@@ -136,7 +136,7 @@ impl<M: Memory> Shared<M> {
         let mut alloc = self.lock_alloc();
         let len = free(&mut alloc, addr)?;
         self.events.send(|| What::Free { host, range: Range { addr, len } });
-        // Under the lock: nobody else can have been given the range.
+        // Under the lock: the range cannot have been allocated again.
         for (start, len) in alloc.take_unused() {
             self.memory.discard(start, len);
         }
@@ -182,7 +182,7 @@ impl<M: Memory> Shared<M> {
                 return Err(self.refuse(sq_id, tail, origin, DoorbellError::Refused));
             }
         }
-        // Only the holder of the queue's lock, in the device crate, rings: nobody comes between these.
+        // Only the holder of the queue's lock, in the device crate, rings: no other store comes between these.
         let from = registers.doorbell().tail();
         let new = distance(from, tail, depth);
         let total = entry.map_or(0, |entry| entry.rung.fetch_add(new.into(), Ordering::Relaxed) + u64::from(new));

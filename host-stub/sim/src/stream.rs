@@ -12,7 +12,7 @@ pub use super::host_transfer::HostTransfer;
 pub use super::ids::StreamId;
 use super::kernel::KernelEntry;
 
-/// How long a host lets others go first before it sleeps. A short launch has ended by then, and nobody has to wake a processor
+/// How long a host lets others go first before it sleeps. A short launch has ended by then, and no thread has to wake a processor
 /// that has nothing else to do: on a virtual machine that takes longer than the launch.
 const YIELDS: Duration = Duration::from_micros(10);
 
@@ -30,7 +30,7 @@ pub enum Op {
     NotifyWait {
         /// The notify.
         id: u32,
-        /// Limit in seconds, 0 = for ever.
+        /// Limit in seconds, 0 = no limit.
         timeout_s: u32,
     },
     /// The host waits for everything before.
@@ -136,7 +136,7 @@ pub struct StreamShared {
     id: StreamId,
     baton: Option<Arc<Baton>>,
     state: Mutex<State>,
-    /// Operations that have completed. Written by whoever has locked the state.
+    /// Operations that have completed. Written under the lock of the state.
     completed: AtomicU64,
     changed: Condvar,
 }

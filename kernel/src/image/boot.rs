@@ -166,7 +166,7 @@ extern "C" fn image_main() -> ! {
     // SAFETY: `check` found it aligned and inside HBM.
     unsafe { port::DEVICE.set_comm_table(boot.comm_table) };
     if boot.records != 0 {
-        // SAFETY: both rings are mapped for good with the boot block; the host reads them, and stores `tail` atomically.
+        // SAFETY: both rings stay mapped, like the boot block; the host reads them, and stores `tail` atomically.
         unsafe { port::DEVICE.set_record_rings(DeviceAddr(RECORD_PHYS)) };
     }
     defmt::info!("image ready, hbm {=u64:#x}, {=u64:#x} bytes", boot.hbm_base.0, boot.hbm_size);

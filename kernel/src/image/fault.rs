@@ -100,7 +100,7 @@ impl Report {
     }
 }
 
-/// Stops the core for good.
+/// Stops the core; it never runs again.
 fn park() -> ! {
     wake::disable();
     loop {

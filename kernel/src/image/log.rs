@@ -83,7 +83,7 @@ const TAIL: usize = core::mem::offset_of!(LogRing, tail);
 
 /// One of the three words of this core's ring, by offset.
 fn ring_word(offset: usize) -> &'static AtomicU64 {
-    // SAFETY: an aligned word of the ring, mapped for good; both sides access it atomically.
+    // SAFETY: an aligned word of the ring, which stays mapped; both sides access it atomically.
     unsafe { AtomicU64::from_ptr(ring().byte_add(offset).cast()) }
 }
 

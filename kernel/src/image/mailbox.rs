@@ -38,7 +38,7 @@ impl Mailbox {
     }
 
     fn seq(&self) -> u64 {
-        // SAFETY: an aligned word of the mailbox, mapped for good, that both sides access atomically. The acquire pairs with
+        // SAFETY: an aligned word of the mailbox, that stays mapped, and that both sides access atomically. The acquire pairs with
         // the release store of the host: entry and args of the launch are there.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.host).seq) }.load(Ordering::Acquire)
     }

@@ -24,7 +24,7 @@ struct Image;
 /// The register block of a queue.
 #[inline(always)]
 fn regs(queue: QueueId) -> &'static SqRegs {
-    // SAFETY: `has_queue` found the address to be that of a register block, and the blocks are mapped for good. Only the
+    // SAFETY: `has_queue` found the address to be that of a register block, and the blocks stay mapped. Only the
     // holder of the queue's lock in the device crate rings.
     unsafe { SqRegs::at(queue.regs()) }
 }

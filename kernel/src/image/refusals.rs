@@ -14,7 +14,7 @@ use super::cpu;
 /// Leaves `error` for the host. The name is one of the image, which the host can read.
 pub fn note(who: &'static str, error: &Error) {
     let ring = (REFUSAL_PHYS + cpu::core_id() * REFUSAL_STRIDE) as *mut RefusalRing;
-    // SAFETY: an aligned word of this core's own ring, mapped for good; the host only reads it, atomically.
+    // SAFETY: an aligned word of this core's own ring, which stays mapped; the host only reads it, atomically.
     let count = unsafe { AtomicU64::from_ptr(&raw mut (*ring).head) };
     let head = count.load(Ordering::Relaxed);
     // SAFETY: the remainder is a slot of the ring, which is mapped.

@@ -33,7 +33,7 @@ pub enum Certainty {
 
 /// What the bytes of the memory tell.
 pub trait Contents {
-    /// Whether `range` still holds `left` in every byte; `None`: it does not, somebody has written there.
+    /// Whether `range` still holds `left` in every byte; `None`: it does not, because it was written.
     fn untouched(&self, range: Range<u64>, left: Left) -> Option<Certainty>;
 }
 

@@ -89,10 +89,10 @@ pub enum Action {
         id: u32,
         /// What it waits for.
         until: Until,
-        /// Limit in seconds, 0 = for ever.
+        /// Limit in seconds, 0 = no limit.
         timeout_s: u32,
     },
-    /// Nothing: tells that task ids have started anew.
+    /// Nothing: marks that task ids have wrapped.
     PlaceHolder,
     /// Writes 32 bits.
     WriteValue {
