@@ -106,6 +106,6 @@ impl Rig {
     }
 
     pub(crate) fn end_batch(&self, core: &Core<'_>) -> Result<(), Error> {
-        core.queues().end_batch(&self.port, &self.device.queues())
+        core.queues().end_batch(&self.port, self.device.queues())
     }
 }

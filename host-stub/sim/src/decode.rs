@@ -19,6 +19,7 @@ pub use self::task::{Action, DecodeError, Effect, Field, Jetty, SQE_LEN, Task, U
 use self::header::{HEADER, TYPE_NOTIFY_RECORD, TYPE_NOTIFY_WAIT, TYPE_SDMA, TYPE_UBDMA, TYPE_WRITE_VALUE};
 use self::layout::Rule::{Any, Only, Reserved};
 use self::layout::{Layout, Spec, extract, find, spec, word64, write_value};
+use self::task::sdma_opcode;
 use super::decode910;
 
 /// Bytes 8..64 of type 11.
@@ -96,7 +97,8 @@ fn decode950(sqe: &[u8; SQE_LEN]) -> Result<Task, DecodeError> {
     let action = match sqe[0] & 0x3f {
         TYPE_SDMA => {
             SDMA_LAYOUT.check(sqe)?;
-            Action::Sdma { src: word64(sqe, 32), dst: word64(sqe, 40), len: word64(sqe, 48) as u32, opcode: sqe[16] }
+            let opcode = sdma_opcode(sqe)?;
+            Action::Sdma { src: word64(sqe, 32), dst: word64(sqe, 40), len: word64(sqe, 48) as u32, opcode }
         }
         TYPE_NOTIFY_RECORD | TYPE_NOTIFY_WAIT => notify::decode(sqe)?,
         TYPE_WRITE_VALUE => {
@@ -293,6 +295,19 @@ mod tests {
             DecodeError::UnknownType { value: 10 }.to_string(),
             "descriptor type 10 (asyncdma) in byte 0 is not supported"
         );
+    }
+
+    /// Case 209.
+    #[test]
+    fn opcode_that_the_engine_does_not_compute_is_refused() {
+        for opcode in 0..=u8::MAX {
+            let mut sqe = bytes(COPY);
+            sqe[16] = opcode;
+            let (elements, operator) = (opcode >> 4, opcode & 0xf);
+            let is_known = opcode == 0 || matches!(elements, 0 | 1 | 2 | 6 | 7 | 8) && matches!(operator, 1..=3);
+            let expected = if is_known { None } else { Some(DecodeError::Opcode { value: opcode }) };
+            assert_eq!(decode950(&sqe).err(), expected, "{opcode:#x}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use super::decode::layout::Rule::{self, Any, Only, Reserved};
 use super::decode::layout::{Layout, Spec, extract, find, spec, word64, write_value};
-use super::decode::task::{Action, DecodeError, Effect, Field, SQE_LEN, Task, Until};
+use super::decode::task::{Action, DecodeError, Effect, Field, SQE_LEN, Task, Until, sdma_opcode};
 
 /// Bytes 0..8, with what the type has in three of their fields.
 const fn header(pre_p: u64, block_dim: u64, task_id: Rule) -> [Spec; 11] {
@@ -117,9 +117,6 @@ const TYPE_NOTIFY_WAIT: u8 = 7;
 const TYPE_WRITE_VALUE: u8 = 8;
 const TYPE_SDMA: u8 = 11;
 
-/// Type codes of the elements that the engine reduces; below them come operators 1 to 3.
-const REDUCE_TYPES: [u8; 6] = [0x00, 0x10, 0x20, 0x60, 0x70, 0x80];
-
 /// Every field of a descriptor, in the order of its bytes, whatever it holds.
 ///
 /// # Errors
@@ -141,11 +138,7 @@ pub fn decode(sqe: &[u8; SQE_LEN]) -> Result<Task, DecodeError> {
         TYPE_NOTIFY_WAIT => Action::Wait { id: id(), until: Until::Set, timeout_s: extract(sqe, TIMEOUT) as u32 },
         TYPE_WRITE_VALUE => Action::RemoteRecord { addr: extract(sqe, ADDR_LOW) | extract(sqe, ADDR_HIGH) << 32 },
         _ => {
-            let opcode = sqe[16];
-            let reduces = REDUCE_TYPES.contains(&(opcode & 0xf0)) && (1..=3).contains(&(opcode & 0xf));
-            if opcode != 0 && !reduces {
-                return Err(DecodeError::Opcode { value: opcode });
-            }
+            let opcode = sdma_opcode(sqe)?;
             let len = extract(sqe, LENGTH) as u32;
             Action::Sdma { src: word64(sqe, 32), dst: word64(sqe, 40), len, opcode }
         }

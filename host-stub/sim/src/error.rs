@@ -98,12 +98,6 @@ pub enum TaskError {
         /// Bytes of the task.
         len: u32,
     },
-    /// An opcode that the engine does not compute.
-    #[error("sdma opcode {opcode:#04x} in byte 16 names no reduce of the engine")]
-    Opcode {
-        /// Opcode.
-        opcode: u8,
-    },
     /// A reduce whose last element is not whole.
     #[error("reduce of {len} bytes cuts an element of {size} bytes")]
     CutElement {

@@ -76,10 +76,8 @@ impl<M: Memory> Scheduler<M> {
 
     fn transfer(&mut self, sq_id: u32, task: &Task) -> Result<(), TaskError> {
         let Action::Sdma { src, dst, len, opcode } = task.action else { return Ok(()) };
-        let reduce = match opcode {
-            0 => None,
-            opcode => Some(Reduce::from_opcode(opcode).ok_or(TaskError::Opcode { opcode })?),
-        };
+        // A copy is none; the decoder has refused every other opcode that is none.
+        let reduce = Reduce::from_opcode(opcode);
         if let Some(size) = reduce.map(Reduce::element_len).filter(|size| !len.is_multiple_of(*size)) {
             return Err(TaskError::CutElement { len, size });
         }

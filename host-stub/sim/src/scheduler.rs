@@ -56,6 +56,7 @@ impl<M: Memory> Scheduler<M> {
             self.close();
             return Progress::Stopped;
         }
+        self.finish_removals();
         worked |= self.recover();
         if self.failed() {
             worked |= self.end_deferred();
@@ -129,7 +130,7 @@ impl<M: Memory> Scheduler<M> {
                         queue.stopped = true;
                     }
                 }
-                self.removals.push((ids, reply));
+                self.removals.push((ids, self.launches, reply));
                 self.finish_removals();
             }
             Command::SuspendQueues(ids, reply) => {
@@ -198,10 +199,15 @@ impl<M: Memory> Scheduler<M> {
     }
 
     pub(super) fn finish_removals(&mut self) {
+        if self.removals.is_empty() {
+            return;
+        }
         let (shared, queues, streams) = (&self.shared, &mut self.queues, &mut self.streams);
-        self.removals.retain(|(ids, reply)| {
+        // A kernel that has looked a thread up may still write to its ring.
+        let first_kernel = streams.values().filter_map(HostStream::kernel).min().unwrap_or(u64::MAX);
+        self.removals.retain(|(ids, last_launch, reply)| {
             let busy = |id: &u32| queues.get(*id as usize).and_then(Option::as_ref).is_some_and(|queue| queue.busy);
-            if ids.iter().any(busy) {
+            if ids.iter().any(busy) || first_kernel <= *last_launch {
                 return true;
             }
             for id in ids {
@@ -439,7 +445,7 @@ impl<M: Memory> Scheduler<M> {
             }
         }
         self.end_all(&DeviceError::Closed);
-        for (_, reply) in self.removals.drain(..) {
+        for (_, _, reply) in self.removals.drain(..) {
             // The caller may have stopped waiting.
             let _ = reply.try_send(());
         }

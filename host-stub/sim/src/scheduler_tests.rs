@@ -492,7 +492,7 @@ fn reduce_is_carried_out_or_refused_by_its_opcode() {
     rig.put_sqe(0, sqe_with_opcode(&rig, 0x74));
     rig.shared.ring(1, 1, ORIGIN).unwrap();
     rig.settle();
-    let text = "stream 7, sq 1, task 0x1 in slot 0: sdma opcode 0x74 in byte 16 names no reduce of the engine";
+    let text = "stream 7, sq 1, task 0x1 in slot 0: opcode 0x74 in byte 16 is no reduce that the engine computes";
     assert_eq!(rig.failed(), text);
 }
 
@@ -512,6 +512,21 @@ fn removed_queue_is_answered_and_forgets_what_was_rung() {
     assert_eq!(rig.settle(), Progress::Idle);
     assert_eq!(answer.try_recv(), Ok(()));
     assert_eq!(rig.registers().head(), 0);
+}
+
+/// Case 210.
+#[test]
+fn queue_is_removed_when_no_kernel_that_may_know_it_runs() {
+    let mut rig = Rig::new(8, false);
+    rig.launch();
+    rig.settle();
+    let (reply, answer) = std::sync::mpsc::sync_channel(1);
+    rig.shared.inbox.send(Command::RemoveQueues(vec![1], reply));
+    rig.settle();
+    assert_eq!(answer.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty));
+    rig.kernel_returns(0);
+    rig.settle();
+    assert_eq!(answer.try_recv(), Ok(()));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What a descriptor says once it is decoded, and why one is refused.
 
+use crate::reduce::Reduce;
+
 /// Bytes of a descriptor.
 pub const SQE_LEN: usize = 64;
 
@@ -201,5 +203,18 @@ impl std::fmt::Display for Jetty {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { die, function, id } = self;
         write!(f, "jetty {id} of function {function}, die {die}")
+    }
+}
+
+/// Opcode of an SDMA descriptor of any SoC: a copy (0), or a reduce that the engine computes.
+///
+/// # Errors
+/// [`DecodeError::Opcode`].
+pub(crate) fn sdma_opcode(sqe: &[u8; SQE_LEN]) -> Result<u8, DecodeError> {
+    let opcode = sqe[16];
+    if opcode == 0 || Reduce::from_opcode(opcode).is_some() {
+        Ok(opcode)
+    } else {
+        Err(DecodeError::Opcode { value: opcode })
     }
 }

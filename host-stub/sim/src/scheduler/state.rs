@@ -75,8 +75,8 @@ pub struct Scheduler<M: Memory> {
     pub(crate) hosts: Box<dyn HostThreads>,
     /// Launches that were started.
     pub(crate) launches: u64,
-    /// Removed queues that an engine still works on, and who waits for them.
-    pub(crate) removals: Vec<(Vec<u32>, SyncSender<()>)>,
+    /// Queues to be removed, the number of the last launch that may know them, and who waits for the removal.
+    pub(crate) removals: Vec<(Vec<u32>, u64, SyncSender<()>)>,
     /// What waits for engines and kernels.
     pub(crate) recoveries: Vec<Recovery>,
     /// Parameters of launches that ended with their kernel still running.
