@@ -117,6 +117,22 @@ fn partial_overlap_of_the_hosts_ranges_is_reported_and_equal_ranges_are_not() {
     assert_eq!(words(&device, &both), [2, 4, 6, 8]);
 }
 
+/// Case 211.
+#[test]
+fn arguments_are_checked_as_in_a_kernel() {
+    let device = device("atlas-800t-a2");
+    let (stream, buffer) = (Stream::new(&device), device.malloc(64).unwrap());
+    let (null, some) = (hcomm_aicpu::spec::DeviceAddr(0), buffer.addr());
+    for (dst, src, len) in [(null, some, 0), (some, null, 0), (some, null, u64::MAX), (some, some, u64::MAX)] {
+        let expected = hcomm_aicpu::copy::validate(dst, src, len).unwrap_err().to_string();
+        assert_eq!(stream.copy(dst, src, len).unwrap_err().to_string(), expected);
+        let (data_type, op) = (DataType::INT16, ReduceOp::SUM);
+        let expected = hcomm_aicpu::reduce::validate(dst, src, len, data_type, op).unwrap_err().to_string();
+        assert_eq!(stream.reduce(dst, src, len, data_type, op).unwrap_err().to_string(), expected);
+    }
+    assert_eq!(device.statistics().tasks, 0);
+}
+
 #[test]
 fn range_of_the_host_may_end_with_the_address_space_and_not_go_past_it() {
     let device = device("atlas-800t-a2");

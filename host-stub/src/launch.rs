@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use hcomm_aicpu::Error as Refused;
 use hcomm_aicpu::spec::DeviceAddr;
-use hcomm_aicpu::spec::data_type::{DataType, ReduceOp, SdmaReduce};
+use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 use hcomm_aicpu::spec::params::{self, KernelParams, ParamsError, ParamsHeader};
 use hcomm_aicpu::spec::thread::Engine;
+use hcomm_aicpu::{copy, reduce};
 use hcomm_kernel::{KernelFn, MisbehaveParams, Misbehaviour};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -238,9 +239,10 @@ impl Stream {
     /// nothing.
     ///
     /// # Errors
-    /// The product does not let the host copy, a range past the end of the address space, a failed device.
+    /// The product does not let the host copy; then those of [`copy::validate`]; a failed device.
     pub fn copy(&self, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
         self.device.0.options.product.may_copy(Side::Host, Engine::CPU_TS)?;
+        copy::validate(dst, src, len)?;
         self.transfer(HostTransfer { dst: dst.0, src: src.0, len, reduce: None })
     }
 
@@ -248,8 +250,7 @@ impl Stream {
     /// wait. `count` 0 queues nothing.
     ///
     /// # Errors
-    /// The product does not let the host reduce; then, as in a kernel, a type or operator that the engine does not compute, a
-    /// `count` that is too large, an address between elements, a range past the end of the address space; a failed device.
+    /// The product does not let the host reduce; then those of [`reduce::validate`]; a failed device.
     pub fn reduce(
         &self,
         dst: DeviceAddr,
@@ -259,21 +260,13 @@ impl Stream {
         op: ReduceOp,
     ) -> Result<(), Error> {
         self.device.0.options.product.may_copy(Side::Host, Engine::CPU_TS)?;
-        let sdma = SdmaReduce::new(op, data_type).ok_or(Refused::ReduceNotSupported { op, data_type })?;
-        let (reduce, size) = (Reduce::from_opcode(sdma.opcode), 1 << sdma.size_log2);
-        let len = count.checked_mul(size).ok_or(Refused::CountTooLarge { count, size })?;
-        if let Some(addr) = [dst, src].into_iter().find(|addr| !addr.0.is_multiple_of(size)) {
-            return Err(Refused::Misaligned { addr, size }.into());
-        }
-        self.transfer(HostTransfer { dst: dst.0, src: src.0, len, reduce })
+        let reduce::Transfer { len, opcode } = reduce::validate(dst, src, count, data_type, op)?;
+        self.transfer(HostTransfer { dst: dst.0, src: src.0, len, reduce: Reduce::from_opcode(opcode) })
     }
 
     fn transfer(&self, transfer: HostTransfer) -> Result<(), Error> {
-        let HostTransfer { dst, src, len, .. } = transfer;
-        // A range may end with the last byte of the address space.
-        let Some(last) = len.checked_sub(1) else { return Ok(()) };
-        if let Some(addr) = [dst, src].into_iter().find(|addr| addr.checked_add(last).is_none()) {
-            return Err(Refused::AddressOverflow { addr: DeviceAddr(addr), len }.into());
+        if transfer.len == 0 {
+            return Ok(());
         }
         self.submit(Op::HostTransfer(transfer))
     }
