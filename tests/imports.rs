@@ -161,7 +161,7 @@ fn modules(root_file: &Path) -> BTreeMap<Module, PathBuf> {
             let files = [folder.join(format!("{child}.rs")), folder.join(child).join("mod.rs")];
             let file = files.into_iter().find(|file| file.exists());
             let file = file.unwrap_or_else(|| panic!("{}: no file of module {child}", path.display()));
-            open.push(([&module[..], &[child.clone()]].concat(), file));
+            open.push(([&module[..], std::slice::from_ref(child)].concat(), file));
         }
         found.insert(module, path);
     }

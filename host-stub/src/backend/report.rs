@@ -184,7 +184,8 @@ mod tests {
             // The caller's frame is the next one; each return address is that of the frame.
             if addr.is_multiple_of(16) { addr + 16 } else { addr }
         };
-        for stack in [0..u64::MAX, u64::MAX..0, 0..0, IMAGE_PHYS..end, end..u64::MAX, 0..IMAGE_PHYS] {
+        let reversed = Range { start: u64::MAX, end: 0 };
+        for stack in [0..u64::MAX, reversed, 0..0, IMAGE_PHYS..end, end..u64::MAX, 0..IMAGE_PHYS] {
             for fp in [0, 8, IMAGE_PHYS - 16, IMAGE_PHYS, end - 32, end - 16, end, u64::MAX - 15, u64::MAX] {
                 callers(stack.clone(), fp, read);
             }
