@@ -9,7 +9,7 @@ use crate::product::Refusal;
 use hcomm_mapping::MemoryError;
 use hcomm_sim::alloc::{AccessError, AllocError, FreeError};
 use hcomm_sim::check::list::BadCheck;
-use hcomm_sim::check::race::Race;
+use hcomm_sim::check::report::Race;
 use hcomm_sim::error::{DeviceError, RT_TS_ERROR};
 use hcomm_sim::memory::OutsideHbm;
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::race::Race;
+use super::report::Race;
 use crate::event::HostThread;
 use crate::stream::StreamId;
 

@@ -5,6 +5,7 @@
 //! | [`happens_before`] | which actor knows of which others: vector clocks over host calls, streams, launches and queues |
 //! | [`list`] | which checks a device makes |
 //! | [`race`] | the race check: accesses that nothing orders |
+//! | [`report`] | what a report of a race says |
 //! | [`findings`] | what was found, until a call of the host returns it |
 //! | [`history`] | the last read and write of each actor for each byte; which of two accesses race |
 //! | [`init`] | bytes that were never written since their allocation |
@@ -18,3 +19,4 @@ pub mod init;
 pub mod list;
 pub mod race;
 pub mod ranges;
+pub mod report;
