@@ -129,9 +129,9 @@ pub struct CoreBusy {
     pub core: usize,
 }
 
-/// Default of [`Core::sq_full_timeout_us`]: 1856 s.
+/// How long a call waits for room in a full queue, in microseconds, unless the kernel sets another limit: 1856 s.
 pub const SQ_FULL_TIMEOUT_US: u64 = 1856 * 1_000_000;
-/// Default of [`Core::notify_wait_timeout_s`].
+/// How long a wait without a limit of its own waits for its notify, in seconds, unless the kernel sets another limit.
 pub const NOTIFY_WAIT_TIMEOUT_S: u32 = 1836;
 
 /// One core of a device during a launch: what calls on it share, and calls on other cores don't.

@@ -7,7 +7,7 @@
 //! | [`Stream`], [`Kernel`] | launches kernels and waits for them |
 //! | [`control`] | notifies of streams, and the pair of notifies that orders a launch with its stream |
 //! | [`loader`] | reads the device image |
-//! | [`file`] | opens files that a user names, without waiting, and reads them up to a limit |
+//! | [`mod@file`] | opens files that a user names, without waiting, and reads them up to a limit |
 //! | [`signals`] | turns signals of writes into errors |
 //! | [`product`] | the products, and what threads of each engine may do on them |
 //! | [`backend`] | the AI CPU: threads of the host ([`Cpu::Native`]) or the AArch64 image in QEMU ([`Cpu::Qemu`]) |

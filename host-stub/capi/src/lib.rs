@@ -2,16 +2,16 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`acl_base`], [`acl_rt`] | types, then functions `aclrt*`; source of `include/acl/` |
-//! | [`hccl_types`], [`hccl_comm`], [`hccl_res`], [`hccl_res_expt`] | source of `include/hccl/` |
-//! | [`hcomm_res_defs`], [`hcomm_primitives`] | source of `include/hcomm/`; functions `Hcomm*`, on the host and in native kernels |
-//! | [`init`], [`fill`], [`last_error`], [`error_text`] | what the functions of those names do |
-//! | [`call`], [`recent`] | what every function does: errors to codes, panics to codes, the recent message |
-//! | [`process`], [`handles`] | the one state that a process has: devices by number, live handles |
-//! | [`owner`], [`thread_end`] | what becomes of it after a fork, and when a thread ends |
-//! | [`device`], [`stream`], [`notify`], [`memory`], [`binary`], [`launch`], [`comm`] | what the functions do |
-//! | [`library`] | loads the shared libraries of native kernels |
-//! | [`support`] | what product and engine allow: every such decision is made there |
+//! | `acl_base`, `acl_rt` | types, then functions `aclrt*`; source of `include/acl/` |
+//! | `hccl_types`, `hccl_comm`, `hccl_res`, `hccl_res_expt` | source of `include/hccl/` |
+//! | `hcomm_res_defs`, `hcomm_primitives` | source of `include/hcomm/`; functions `Hcomm*`, on the host and in native kernels |
+//! | `init`, `fill`, `last_error`, `error_text` | what the functions of those names do |
+//! | `call`, `recent` | what every function does: errors to codes, panics to codes, the recent message |
+//! | `process`, `handles` | the one state that a process has: devices by number, live handles |
+//! | `owner`, `thread_end` | what becomes of it after a fork, and when a thread ends |
+//! | `device`, `stream`, `notify`, `memory`, `binary`, `launch`, `comm` | what the functions do |
+//! | `library` | loads the shared libraries of native kernels |
+//! | `support` | what product and engine allow: every such decision is made there |
 //!
 //! Handles are numbers that are looked up, never addresses: whatever a program passes is answered. Out-pointers are written
 //! on success only. The names of the exported functions are listed in `docs/abi-host.txt`.
