@@ -89,6 +89,12 @@ fn first_null_argument_is_named_as_the_header_names_it() {
     let expected = functions.iter().filter_map(|function| {
         let first = function.first_pointer()?;
         let name = &function.name;
+        match name.as_str() {
+            // Null means no configuration, and the default stream.
+            "aclInit" => return Some("-".to_owned()),
+            "aclrtStreamGetId" => return Some("aclrtStreamGetId: streamId is null".to_owned()),
+            _ => {}
+        }
         Some(match in_kernels.contains(&name.as_str()) {
             true => format!("{name}: called by the host: only kernels can call it"),
             false => format!("{name}: {first} is null"),

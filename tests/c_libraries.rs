@@ -180,7 +180,7 @@ fn library_for_another_machine_is_told_with_both_machines() {
         .arg("-o")
         .arg(folder.join("libk.so")));
     let text = load_and_copy(&program, &description);
-    assert!(text.starts_with(OP_LOAD_FAILED) && text.contains("no shared library: link it with -shared"), "{text}");
+    assert!(text.starts_with(OP_LOAD_FAILED) && text.contains("not a shared library: link it with -shared"), "{text}");
     std::fs::write(folder.join("libk.so"), "\x7fELF").unwrap();
     let text = load_and_copy(&program, &description);
     assert!(text.starts_with(OP_LOAD_FAILED) && text.contains("it is not an ELF file"), "{text}");

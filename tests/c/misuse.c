@@ -54,6 +54,21 @@ static void devices(void) {
     CHECK_TRUE(strstr(aclrtGetSocName(), "Ascend950") != NULL);
 }
 
+static void runtime(void) {
+    int32_t number = 0;
+    size_t bytes = 0;
+    CHECK(aclFinalize(), 100001);
+    CHECK(aclInit("/nowhere"), 100003);
+    CHECK(aclrtGetPhyDevIdByLogicDevId(-1, &number), ACL_ERROR_RT_INVALID_DEVICEID);
+    CHECK(aclrtGetPhyDevIdByLogicDevId(0, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtStreamGetId(WRONG, &number), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtMemset(NULL, 1, 0, 1), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtGetMemInfo(ACL_HBM_MEM, NULL, &bytes), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtPeekAtLastError((aclrtLastErrLevel)1), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtGetLastError((aclrtLastErrLevel)1), ACL_ERROR_INVALID_PARAM);
+    CHECK_TRUE(HcclGetErrorString((HcclResult)-1) != NULL);
+}
+
 static void streams(void) {
     aclrtStream stream;
     CHECK(aclrtCreateStream(NULL), ACL_ERROR_INVALID_PARAM);
@@ -656,6 +671,7 @@ int main(int argc, char **argv) {
     snprintf(description, sizeof description, "%s/good.json", argv[1]);
     before_a_device_is_set();
     devices();
+    runtime();
     streams();
     notifies();
     notifies_run_out();

@@ -44,11 +44,20 @@ void call_device_and_memory() {
     char bytes[16] = {1};
     CALL(aclrtGetSocName());
     CALL(aclrtGetDeviceCount(&count));
+    int32_t physical;
+    CALL(aclrtGetPhyDevIdByLogicDevId(0, &physical));
+    // The last error of this thread, whatever it was, is taken first.
+    (void)aclrtGetLastError(ACL_RT_THREAD_LEVEL);
+    CALL(aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL));
+    CALL(aclrtGetLastError(ACL_RT_THREAD_LEVEL));
     CALL(aclrtSetDevice(0));
     CALL(aclrtMalloc(&ptr, 64, ACL_MEM_MALLOC_HUGE_FIRST));
     CALL(aclrtMallocWithCfg(&ptr, 64, ACL_MEM_MALLOC_HUGE_FIRST, nullptr));
     report("aclrtMemcpy to", aclrtMemcpy(session.param.userIn, 16, bytes, 16, ACL_MEMCPY_HOST_TO_DEVICE));
     report("aclrtMemcpy from", aclrtMemcpy(bytes, 16, session.param.userIn, 16, ACL_MEMCPY_DEVICE_TO_HOST));
+    size_t free_bytes, total;
+    CALL(aclrtMemset(session.param.userIn, 16, 1, 16));
+    CALL(aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total));
     void *host = nullptr;
     CALL(aclrtMallocHost(&host, 64));
     if (host == nullptr) {
@@ -61,7 +70,9 @@ void call_streams_and_notifies() {
     aclrtStream stream;
     aclrtNotify second;
     uint32_t id;
+    int32_t number;
     CALL(aclrtCreateStream(&stream));
+    CALL(aclrtStreamGetId(session.stream, &number));
     CALL(aclrtCreateNotify(&second, ACL_NOTIFY_DEFAULT));
     CALL(aclrtGetNotifyId(notify, &id));
     CALL(aclrtRecordNotify(notify, session.stream));
@@ -76,6 +87,7 @@ void call_communicator() {
     uint64_t size;
     ThreadHandle thread;
     void *ptr;
+    CALL(HcclGetErrorString(HCCL_SUCCESS));
     CALL(HcclCommInitAll(1, &device, &comm));
     CALL(HcclCommInitRootInfo(1, &root, 0, &comm));
     CALL(HcclGetRootInfo(&root));
@@ -135,6 +147,7 @@ void call_what_kernels_call() {
 }
 
 void call_all() {
+    CALL(aclInit(nullptr));
     call_device_and_memory();
     call_streams_and_notifies();
     call_communicator();
@@ -149,6 +162,7 @@ void call_all() {
     (void)aclrtDestroyStream(session.stream);
     CALL(aclrtGetRecentErrMsg());
     CALL(aclrtResetDevice(0));
+    CALL(aclFinalize());
 }
 
 void by_key(void *) { call_all(); }

@@ -4,6 +4,7 @@
  *   old_layout      starts itself again in that layout
  */
 
+#include <malloc.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
@@ -29,6 +30,8 @@ int main(int argc, char **argv) {
     CHECK(aclrtResetDevice(1), ACL_SUCCESS);
     CHECK(aclrtSetDevice(0), ACL_SUCCESS);
     CHECK(aclrtMalloc(&on_device, LEN, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+    /* A large block gets a mapping of its own, whatever the allocator has learned from blocks freed before. */
+    CHECK_TRUE(mallopt(M_MMAP_THRESHOLD, LEN / 2) == 1);
     unsigned char *from = (unsigned char *)malloc(LEN), *to = (unsigned char *)calloc(LEN, 1);
     CHECK_TRUE(from != NULL && to != NULL);
     const uintptr_t heap = (uintptr_t)from;

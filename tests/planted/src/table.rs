@@ -54,7 +54,7 @@ const SQ: &str = "src/sq/mod.rs";
 const COPY: &str = "src/ops/copy.rs";
 const REDUCE: &str = "src/ops/reduce.rs";
 const TASK: &str = "src/task.rs";
-const DEADLOCK: &str = "host-stub/sim/src/deadlock.rs";
+const HALT: &str = "host-stub/sim/src/halt.rs";
 const RECOVERY: &str = "host-stub/sim/src/recovery.rs";
 const QUEUE: &str = "host-stub/sim/src/queue.rs";
 const SCHEDULER: &str = "host-stub/sim/src/scheduler.rs";
@@ -94,13 +94,13 @@ pub const TABLE: &[Bug] = &[
     device("full ring does not ring what others hold", SQ, "refresh", Change::Drop("ring_staged")),
     device("head is not read again", SQ, "refresh", Change::Never("wanted")),
     // Scheduler.
-    sim("report of a deadlock stops at the end of the ring", DEADLOCK, "records_of", Change::Never("depth")),
+    sim("report of a deadlock stops at the end of the ring", HALT, "records_of", Change::Never("depth")),
     sim("suspended queue is observed", QUEUE, "HwQueue::observe", Change::Never("suspended")),
     sim("tail outside the ring is taken", QUEUE, "HwQueue::observe", Change::Drop("check_doorbell")),
     sim("suspended queue keeps its tasks", RECOVERY, "suspend", Change::Drop("drop_tasks")),
     sim("registers keep their values over a resume", RECOVERY, "start_queue_anew", Change::Drop("reset")),
     sim("wait outlives a resume", RECOVERY, "start_queue_anew", Change::Drop("wait")),
-    sim("freed queue keeps its tasks", SCHEDULER, "obey", Change::Drop("drop_tasks")),
+    sim("freed queue keeps its tasks", SCHEDULER, "handle_command", Change::Drop("drop_tasks")),
     sim("late waits are never ended", SCHEDULER, "step", Change::Drop("end_late_waits")),
     // Notifies.
     sim("record is taken by two waits", NOTIFY, "take", Change::Drop("take_oldest")),
