@@ -270,10 +270,15 @@ impl QueueSlot {
             self.held.clear();
         }
         let status = state.status(io)?;
+        let is_other = status.epoch() != state.enabled.epoch();
+        if !is_new && is_other {
+            // A reset, or another thread in the slot: only the table tells which.
+            table.live(handle)?;
+        }
         if !matches!(status.state(), QueueStatus::ENABLED | QueueStatus::REFUSING) {
             return Err(stop(status, state.ring.queue, handle));
         }
-        if is_new || status.epoch() != state.enabled.epoch() {
+        if is_new || is_other {
             state.restart(io, rules, status)?;
             state.slot = table.slot(handle);
         }
