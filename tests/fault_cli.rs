@@ -122,7 +122,8 @@ fn help_has_the_grammar() {
 fn hanging(mark: &str) -> Child {
     // A shell that starts the tests in the background may have SIGINT ignored, which every child inherits.
     let mut command = Command::new("env");
-    command.arg("--default-signal=INT").arg(program()).args(["run", "--cpu", "qemu", "--fault", "hang"]);
+    command.arg("--default-signal=INT").arg(program()).args(["run", "--cpu", "qemu"]);
+    command.args(["--fault", "hang", "--timeout", "600"]);
     let (name, value) = mark.split_once('=').unwrap();
     command.env(name, value).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
