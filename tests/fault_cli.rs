@@ -125,7 +125,11 @@ fn hanging(mark: &str) -> Child {
     command.arg("--default-signal=INT").arg(program()).args(["run", "--cpu", "qemu"]);
     command.args(["--fault", "hang", "--timeout", "600"]);
     let (name, value) = mark.split_once('=').unwrap();
-    command.env(name, value).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    let child = command.env(name, value).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // Until `env` has reset SIGINT and started the program, the signal would be lost.
+    let comm = format!("/proc/{}/comm", child.id());
+    assert!(wait_until(|| std::fs::read_to_string(&comm).is_ok_and(|name| name.trim() == "host-stub")));
+    child
 }
 
 fn has_qemu(mark: &str) -> bool {
