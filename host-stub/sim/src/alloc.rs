@@ -411,7 +411,8 @@ mod tests {
         let addr = alloc.allocate(3 * PAGE, Kind::User).unwrap();
         alloc.note_launch();
         alloc.free_user(addr).unwrap();
-        for _ in 0..2 * REMEMBERED {
+        // Miri takes too long for more.
+        for _ in 0..if cfg!(miri) { 4 } else { 2 * REMEMBERED } {
             let args = alloc.allocate(64, Kind::Args).unwrap();
             assert_eq!(args, addr);
             let freed = AccessError::Freed { addr, start: addr, end: addr + 3 * PAGE, launches: 1 };
@@ -430,6 +431,7 @@ mod tests {
 
     /// Case 102.
     #[test]
+    #[cfg_attr(miri, ignore = "makes 10,000 allocations, which takes minutes there")]
     fn memory_of_many_small_allocations_is_given_back() {
         let mut alloc = Allocator::new(BASE, 1 << 30);
         let args: Vec<u64> = (0..10_000).map(|_| alloc.allocate(64, Kind::Args).unwrap()).collect();
