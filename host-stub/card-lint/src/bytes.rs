@@ -1,4 +1,4 @@
-//! Little-endian numbers and texts at an offset of a file that nobody has checked yet.
+//! Little-endian numbers and texts at an offset of a file that was not checked before.
 
 /// `len` bytes at `at`; `None` where the file is shorter.
 pub fn slice(data: &[u8], at: u64, len: u64) -> Option<&[u8]> {

@@ -124,7 +124,7 @@ pub(crate) struct HostStream {
     pub(crate) launches_ended: u64,
     /// A launch has failed: what was submitted behind it does not run.
     pub(crate) failed: bool,
-    /// Nobody will submit to it any more.
+    /// The host has released it: no operation follows.
     pub(crate) detached: bool,
 }
 

@@ -152,7 +152,7 @@ impl Inbox {
         }
     }
 
-    /// Nobody will take commands any more. Gives those that are there.
+    /// No thread will take commands any more. Returns those that are left.
     pub fn close(&self) -> Vec<Command> {
         self.lock().take().unwrap_or_default()
     }

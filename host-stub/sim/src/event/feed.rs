@@ -31,7 +31,7 @@ impl Clock {
     }
 }
 
-/// What there is while events are on.
+/// State of a feed that is switched on.
 struct On {
     device: usize,
     clock: Clock,
