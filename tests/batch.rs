@@ -4,7 +4,7 @@ use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_kernel::{Call, PingpongParams, STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams};
 use hcomm_testkit::calls::{call, copy, record, wait};
 use hcomm_testkit::{CPUS, Rig, pattern};
-use host_stub::{ControlPair, DeviceOptions};
+use host_stub::{Check, Checks, ControlPair, DeviceOptions};
 
 fn start() -> Call {
     call(Call::BATCH_START, &[])
@@ -110,9 +110,13 @@ fn tasks_of_a_batch_that_is_never_ended_do_not_run() {
 }
 
 #[test]
-fn batch_left_open_is_a_warning_if_the_device_is_not_strict() {
+fn batch_left_open_is_a_warning_if_the_list_of_checks_says_so() {
     for cpu in CPUS {
-        let rig = Rig::with_options(DeviceOptions { cpu, strict: false, ..DeviceOptions::default() });
+        let rig = Rig::with_options(DeviceOptions {
+            cpu,
+            checks: Some(Checks::DEFAULT.warning(Check::Sync)),
+            ..DeviceOptions::default()
+        });
         assert_eq!(rig.calls(&[start()]).unwrap(), [0], "{cpu:?}");
     }
 }

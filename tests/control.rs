@@ -9,7 +9,7 @@ use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 use hcomm_kernel::{Call, Control, LocalCopyParams};
 use hcomm_testkit::calls::{call, copy, record, wait};
 use hcomm_testkit::{CPUS, LIMIT, Rig, pattern, wait_until};
-use host_stub::{Comm, ControlPair, Cpu, DeviceOptions, Kernel, Notify, Stream};
+use host_stub::{Check, Checks, Comm, ControlPair, Cpu, DeviceOptions, Kernel, Notify, Stream};
 
 /// Parameters of a copy of 64 bytes from `src` to `dst`, 64-byte buffers both.
 fn params(rig: &Rig, thread: ThreadHandle, control: Control) -> (LocalCopyParams, [host_stub::DeviceBuffer; 2]) {
@@ -137,9 +137,13 @@ fn deadlock_is_reported_only_while_a_host_waits() {
 }
 
 #[test]
-fn unordered_work_is_a_warning_if_the_device_is_not_strict() {
+fn unordered_work_is_a_warning_if_the_list_of_checks_says_so() {
     for cpu in CPUS {
-        let rig = Rig::with_options(DeviceOptions { cpu, strict: false, ..DeviceOptions::default() });
+        let rig = Rig::with_options(DeviceOptions {
+            cpu,
+            checks: Some(Checks::DEFAULT.warning(Check::Sync)),
+            ..DeviceOptions::default()
+        });
         let thread = rig.threads(1, 1, 8)[0];
         let (params, [_src, dst]) = params(&rig, thread, Control::NONE);
         rig.stream.launch(&rig.device.load_kernel("local_copy").unwrap(), &params).unwrap();

@@ -8,7 +8,7 @@ use hcomm_aicpu::spec::{DeviceAddr, Sqe};
 use hcomm_kernel::Call;
 use hcomm_testkit::calls::{call, copy, record, wait};
 use hcomm_testkit::{CPUS, DEADLOCK_LIMIT, LIMIT, Rig, pattern};
-use host_stub::{Cpu, DeviceOptions};
+use host_stub::{Check, Checks, Cpu, DeviceOptions};
 use zerocopy::IntoBytes;
 
 /// Case 7.
@@ -102,11 +102,11 @@ fn record_too_many_is_reported_and_releases_nobody_later() {
 }
 
 #[test]
-fn record_that_is_left_is_a_warning_if_the_device_is_not_strict() {
+fn record_that_is_left_is_a_warning_if_the_list_of_checks_says_so() {
     for cpu in CPUS {
         let rig = Rig::with_options(DeviceOptions {
             cpu,
-            strict: false,
+            checks: Some(Checks::DEFAULT.warning(Check::Sync)),
             deadlock_limit: Some(DEADLOCK_LIMIT),
             ..DeviceOptions::default()
         });

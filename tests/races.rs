@@ -5,11 +5,14 @@ use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 use hcomm_kernel::Call;
 use hcomm_testkit::{CPUS, Rig, calls};
-use host_stub::sim::check::list::Checks;
-use host_stub::{Cpu, DeviceBuffer, DeviceOptions, Error, Stream};
+use host_stub::{Check, Checks, Cpu, DeviceBuffer, DeviceOptions, Error, Stream};
 
 fn rig(cpu: Cpu) -> Rig {
-    Rig::with_options(DeviceOptions { cpu, checks: Some(Checks::ALL), ..DeviceOptions::default() })
+    Rig::with_options(DeviceOptions {
+        cpu,
+        checks: Some(Checks::DEFAULT.with(Check::Race)),
+        ..DeviceOptions::default()
+    })
 }
 
 /// Three threads with two notifies, and three buffers of 64 bytes that are written.
@@ -156,7 +159,8 @@ fn racy_kernels_are_reported_and_fixed_ones_are_not() {
 #[test]
 fn races_do_not_depend_on_the_order_that_happened() {
     for seed in 0..20 {
-        let options = DeviceOptions { checks: Some(Checks::ALL), ..DeviceOptions::deterministic(seed) };
+        let options =
+            DeviceOptions { checks: Some(Checks::DEFAULT.with(Check::Race)), ..DeviceOptions::deterministic(seed) };
         let rig = Rig::with_options(options);
         let threads = rig.comm.acquire_threads(Engine::AICPU_TS, 3, 2).unwrap();
         let buffers = (0..3).map(|index| rig.buffer(&[index; 64])).collect();

@@ -6,7 +6,7 @@ use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::{BenchOp, BenchOpsParams, CopyListParams, ListedCopy};
-use host_stub::{Comm, Device, DeviceOptions, Error, LaunchStats, Stream, ThreadConfig};
+use host_stub::{Check, Checks, Comm, Device, DeviceOptions, Error, LaunchStats, Stream, ThreadConfig};
 use zerocopy::IntoBytes;
 
 use crate::row::Row;
@@ -43,8 +43,13 @@ struct Run {
 
 impl Counter {
     fn open() -> Result<Self, Error> {
-        // Not strict: records are counted alone, so no task waits for them.
-        let options = DeviceOptions { icount: true, hbm_size: HBM, strict: false, ..DeviceOptions::default() };
+        // Only warned of: records are counted alone, so no task waits for them.
+        let options = DeviceOptions {
+            icount: true,
+            hbm_size: HBM,
+            checks: Some(Checks::DEFAULT.warning(Check::Sync)),
+            ..DeviceOptions::default()
+        };
         let device = Device::open(options)?;
         let comm = Comm::new(&device)?;
         let threads = comm.acquire_threads_with(&ThreadConfig::new(64).notifies(1).depth(DEPTH))?;

@@ -28,7 +28,7 @@ use hcomm_mapping::SharedMemory;
 use hcomm_sim::alloc::{Allocator, Kind};
 use hcomm_sim::baton::Baton;
 use hcomm_sim::check::findings::{Findings, Receiver};
-use hcomm_sim::check::list::{CHECK_VAR, Checks};
+use hcomm_sim::check::list::{CHECK_VAR, Check, Checks};
 use hcomm_sim::check::race::RaceCheck;
 use hcomm_sim::cpu::KernelEntry;
 use hcomm_sim::deadlock::{self, LIMIT_VAR, WARN_AFTER};
@@ -72,9 +72,6 @@ pub struct DeviceOptions {
     pub queue_depth: u32,
     /// How long a kernel may take. Above the 1856 s that a kernel waits for room in a full queue.
     pub launch_timeout: Duration,
-    /// When the host synchronises, these are errors: tasks that no notify orders before the end of the stream, notifies
-    /// that are left set, a batch that is left open. Otherwise they are warnings in the log.
-    pub strict: bool,
     /// QEMU only: the processor counts instructions exactly ([`LaunchStats::instructions`](crate::LaunchStats)), its cores
     /// take turns on one thread of the host, and it is several times slower. Otherwise the count is not valid.
     pub icount: bool,
@@ -99,8 +96,8 @@ pub struct DeviceOptions {
     /// once. `None`: the seconds in `HCOMM_SIM_DEADLOCK_LIMIT`; without that variable waits keep their own limits. In
     /// deterministic mode the limit is virtual time, 200 ms by default.
     pub deadlock_limit: Option<Duration>,
-    /// Checks to make. `None`: those that `HCOMM_SIM_CHECK` lists, and without that variable none. A finding changes nothing
-    /// of the run: the next synchronise of the stream, or the copy or free that is part of it, returns [`Error::Race`].
+    /// Checks to make. `None`: those that `HCOMM_SIM_CHECK` lists, and without that variable [`Checks::DEFAULT`].
+    /// docs/checks.md says what each of them finds, and which call returns it.
     pub checks: Option<Checks>,
 }
 
@@ -113,7 +110,6 @@ impl Default for DeviceOptions {
             image: None,
             queue_depth: DEFAULT_DEPTH,
             launch_timeout: Duration::from_secs(1900),
-            strict: true,
             icount: false,
             task_timeout: SchedulerConfig::default().task_timeout,
             overlap_is_warning: false,
@@ -212,7 +208,7 @@ impl Inner {
     /// # Errors
     /// [`Error::Race`]: what the checks have found for `receiver`, once.
     pub(crate) fn check_findings(&self, receiver: Receiver) -> Result<(), Error> {
-        if !self.options.checks.is_some_and(|checks| checks.race) {
+        if !self.shared.checks.is_on(Check::Race) {
             return Ok(());
         }
         self.shared.events.flush();
@@ -269,6 +265,7 @@ impl Device {
         let deadlock_limit =
             options.deadlock_limit.map_or_else(deadlock_limit_of_environment, |limit| Ok(Some(limit)))?;
         let checks = options.checks.map_or_else(checks_of_environment, Ok)?;
+        let checks = checks.without_core().map_err(Error::CoreUnavailable)?;
         let findings = Arc::new(Findings::default());
         let options = DeviceOptions { deadlock_limit, checks: Some(checks), ..options };
         let baton = match (options.deterministic, options.cpu) {
@@ -296,7 +293,7 @@ impl Device {
             inbox: Arc::new(baton.clone().map_or_else(Inbox::default, Inbox::with_baton)),
             queues: QueueTable::new(MAX_QUEUES),
             counters: DeviceCounters::default(),
-            strict: options.strict,
+            checks,
             fault_log: FaultLog::default(),
             failed: FirstError::default(),
             events: feed(&options, checks, memory.slot(), baton.as_ref(), &findings),
@@ -525,12 +522,12 @@ fn deadlock_limit_of_environment() -> Result<Option<Duration>, Error> {
     deadlock::parse_limit(&text).map(Some).map_err(bad)
 }
 
-/// The checks that `HCOMM_SIM_CHECK` lists; none without it.
+/// The checks that `HCOMM_SIM_CHECK` lists; the default ones without it.
 ///
 /// # Errors
 /// [`Error::BadChecks`].
 fn checks_of_environment() -> Result<Checks, Error> {
-    let Some(value) = std::env::var_os(CHECK_VAR) else { return Ok(Checks::NONE) };
+    let Some(value) = std::env::var_os(CHECK_VAR) else { return Ok(Checks::DEFAULT) };
     value.to_string_lossy().parse().map_err(Error::BadChecks)
 }
 
@@ -545,10 +542,12 @@ fn feed(
     let mut feed = match baton {
         Some(baton) => Feed::new(slot, Clock::Virtual(Arc::clone(baton)), MAX_QUEUES),
         None if options.record => Feed::new(slot, Clock::Real(Instant::now()), MAX_QUEUES),
-        None if checks != Checks::NONE => Feed::new(slot, Clock::Real(Instant::now()), MAX_QUEUES).without_recorder(),
+        None if checks.is_on(Check::Race) => {
+            Feed::new(slot, Clock::Real(Instant::now()), MAX_QUEUES).without_recorder()
+        }
         None => Feed::off(),
     };
-    if checks.race {
+    if checks.is_on(Check::Race) {
         feed.observe(Box::new(RaceCheck::new(Arc::clone(findings))));
     }
     feed

@@ -8,7 +8,7 @@ use crate::loader::LoadError;
 use crate::product::Refusal;
 use hcomm_mapping::MemoryError;
 use hcomm_sim::alloc::{AccessError, AllocError, FreeError};
-use hcomm_sim::check::list::BadCheck;
+use hcomm_sim::check::list::{BadCheck, CoreUnavailable};
 use hcomm_sim::check::report::Race;
 use hcomm_sim::error::{DeviceError, RT_TS_ERROR};
 use hcomm_sim::memory::OutsideHbm;
@@ -43,6 +43,9 @@ pub enum Error {
     /// `HCOMM_SIM_CHECK` can't be read.
     #[error("HCOMM_SIM_CHECK: {0}")]
     BadChecks(#[source] BadCheck),
+    /// The list of checks names `core`.
+    #[error(transparent)]
+    CoreUnavailable(CoreUnavailable),
     /// The device reported an error before this call.
     #[error("device already failed: {0}")]
     AlreadyFailed(DeviceError),

@@ -75,6 +75,7 @@ pub use device::{Cpu, Device, DeviceOptions, Statistics};
 pub use error::Error;
 pub use hcomm_sim as sim;
 pub use hcomm_sim::LaunchStats;
+pub use hcomm_sim::check::list::{Check, Checks};
 pub use hcomm_sim::error::DeviceError;
 pub use hcomm_sim::event::Trace;
 pub use hcomm_sim::fault::{Fault, FaultPlan, FaultRule, FaultSpecError, KernelFault};

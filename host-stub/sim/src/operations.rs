@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::check::list::{Check, Level};
 use super::cpu::{CpuFault, RefusedCall, Returned};
 use super::decode::{Effect, Until};
 use super::error::{DeviceError, HostTransferError, TaskError};
@@ -321,7 +322,9 @@ impl<M: Memory> Scheduler<M> {
         // A kernel that returns a code has ended in order: its launch failed, the device has not.
         let error = match returned {
             Returned { code: 0, batch_left_open: false, .. } => dropped,
-            Returned { code: 0, .. } => self.report(DeviceError::BatchLeftOpen { stream_id: id, kernel: kernel() }),
+            Returned { code: 0, .. } => {
+                self.report(Check::Sync, DeviceError::BatchLeftOpen { stream_id: id, kernel: kernel() })
+            }
             Returned { code, .. } => Some(DeviceError::KernelCode { stream_id: id, kernel: kernel(), code: *code }),
         };
         if let Some(stream) = self.streams.get_mut(&id) {
@@ -345,12 +348,13 @@ impl<M: Memory> Scheduler<M> {
         running.next().is_none().then_some(origin)
     }
 
-    /// An error if the device is strict, else a warning in the log.
-    fn report(&self, error: DeviceError) -> Option<DeviceError> {
-        if self.shared.strict {
-            return Some(error);
+    /// A finding of `check` becomes an error, a warning in the log, or nothing.
+    fn report(&self, check: Check, error: DeviceError) -> Option<DeviceError> {
+        match self.shared.checks.level(check) {
+            Level::Error => return Some(error),
+            Level::Warn => log::warn!("{error}"),
+            Level::Off => {}
         }
-        log::warn!("{error}");
         None
     }
 
@@ -376,7 +380,11 @@ impl<M: Memory> Scheduler<M> {
         let ended = self.streams.get_mut(&id).map(|stream| std::mem::take(&mut stream.ended))?;
         let leftovers = self.leftovers(id, &ended, failed);
         // A launch that has failed leaves things behind; the failure is what the host has to know.
-        let error = unordered.into_iter().chain(leftovers).filter(|_| !failed).find_map(|error| self.report(error));
+        let error = unordered
+            .into_iter()
+            .chain(leftovers)
+            .filter(|_| !failed)
+            .find_map(|error| self.report(Check::Sync, error));
         Some(error)
     }
 

@@ -12,6 +12,7 @@ use hcomm_aicpu::spec::queue::SQ_REGS_STRIDE;
 use hcomm_aicpu::spec::soc::Soc;
 
 use super::alloc::{Allocator, Kind, PAGE};
+use super::check::list::Checks;
 use super::cpu::{Cpu, CpuFault, KernelEntry, KernelFn, Returned};
 use super::error::{DeviceError, DoorbellError};
 use super::event::{Feed, Origin};
@@ -172,7 +173,7 @@ impl Rig {
             inbox: Arc::new(Inbox::default()),
             queues: QueueTable::new(QUEUES),
             counters: DeviceCounters::default(),
-            strict: true,
+            checks: Checks::DEFAULT,
             fault_log: FaultLog::default(),
             failed: FirstError::default(),
             events: Feed::off(),

@@ -10,6 +10,7 @@ use hcomm_aicpu::spec::soc::Soc;
 
 use super::alloc::{AllocError, Allocator, FreeError, Kind};
 use super::baton::Baton;
+use super::check::list::Checks;
 use super::error::{DeviceError, DoorbellError};
 use super::event::{Feed, HostThread, Origin, Range, What};
 use super::fault::FaultLog;
@@ -79,8 +80,8 @@ pub struct Shared<M> {
     pub queues: QueueTable,
     /// Counters.
     pub counters: DeviceCounters,
-    /// What a kernel forgets is an error, not a warning.
-    pub strict: bool,
+    /// Checks that the device makes.
+    pub checks: Checks,
     /// Faults of the plan that have happened.
     pub fault_log: FaultLog,
     /// The first error.

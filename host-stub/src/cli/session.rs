@@ -12,11 +12,10 @@ use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 use hcomm_kernel::{LocalCopyParams, STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams};
 use host_stub::comm::BUFFSIZE_VAR;
 use host_stub::product::{DEFAULT_PRODUCT, PRODUCTS, Product};
-use host_stub::sim::check::list::Checks;
 use host_stub::sim::deadlock;
 use host_stub::{
-    Comm, CommOptions, ControlPair, Cpu, Device, DeviceOptions, Error, FaultPlan, FaultRule, Kernel, LaunchStats,
-    Stream,
+    Checks, Comm, CommOptions, ControlPair, Cpu, Device, DeviceOptions, Error, FaultPlan, FaultRule, Kernel,
+    LaunchStats, Stream,
 };
 use serde::{Serialize, Serializer};
 
@@ -65,8 +64,9 @@ pub struct SessionArgs {
     /// limit of the wait itself.
     #[arg(long, value_name = "SECONDS", value_parser = deadlock::parse_limit)]
     deadlock_limit: Option<Duration>,
-    /// Checks to make: race, all or none. Without it those that HCOMM_SIM_CHECK lists.
-    #[arg(long = "check", value_name = "LIST")]
+    /// Checks to make: race, init, free, calls, sync, core, all or none; -NAME removes one, warn:NAME makes its findings
+    /// warnings. Without it those that HCOMM_SIM_CHECK lists, else all but core.
+    #[arg(long = "check", value_name = "LIST", allow_hyphen_values = true)]
     checks: Option<Checks>,
     /// Show all of the device's log on standard error, not only warnings.
     #[arg(short, long)]
