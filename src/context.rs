@@ -4,6 +4,7 @@ use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::channel::ChannelPlace;
 use crate::comms::{Comms, Owner};
 use crate::error::Error;
 use crate::handle::ThreadTable;
@@ -23,6 +24,7 @@ pub const MAX_CORES: usize = 64;
 pub struct Device {
     queues: Queues,
     comms: Comms,
+    channels: ChannelPlace,
     /// Cores that run a kernel, a bit for each.
     busy: AtomicU64,
 }
@@ -31,7 +33,7 @@ impl Device {
     const_fn! {
         /// A device without threads: every handle is refused until [`set_thread_table`](Self::set_thread_table).
         pub fn new() -> Self {
-            Self { queues: Queues::new(), comms: Comms::new(), busy: AtomicU64::new(0) }
+            Self { queues: Queues::new(), comms: Comms::new(), channels: ChannelPlace::none(), busy: AtomicU64::new(0) }
         }
     }
 
@@ -62,6 +64,23 @@ impl Device {
     pub unsafe fn set_comm_table(&self, base: DeviceAddr) {
         // SAFETY: the caller owes the same.
         unsafe { self.comms.set_table(base) };
+    }
+
+    /// Tells where the table of channel descriptors is; without one every channel handle is refused. Called once, before the
+    /// first launch.
+    ///
+    /// # Safety
+    /// From now on, for as long as a kernel runs on this device:
+    /// - `slots` descriptors from `base` on (64-byte aligned) stay readable; the tag of each is written as one atomic word, last
+    ///   for a new channel and first for a freed one, and no generation of a slot is used twice;
+    /// - the work ring that a live descriptor names has `depth` blocks that the device may write and nothing else uses, and it
+    ///   stays so until no kernel runs that may have looked the channel up.
+    ///
+    /// # Panics
+    /// If `slots` is above [`MAX_CHANNELS`](crate::spec::channel::MAX_CHANNELS).
+    pub unsafe fn set_channel_table(&self, base: DeviceAddr, slots: usize) {
+        // SAFETY: the caller owes the same.
+        unsafe { self.channels.set(base, slots) };
     }
 
     /// Tells which chip's descriptors to queue; Ascend950 unless this is called. Once, before the first launch.
@@ -108,6 +127,10 @@ impl Device {
     #[inline(always)]
     pub(crate) fn queues(&self) -> &Queues {
         &self.queues
+    }
+
+    pub(crate) fn channels(&self) -> &ChannelPlace {
+        &self.channels
     }
 
     pub(crate) fn comms(&self) -> &Comms {

@@ -2,6 +2,7 @@
 
 use zerocopy::{FromBytes, Immutable, KnownLayout, TryFromBytes};
 
+use crate::spec::channel::{ChannelHandle, Protocol};
 use crate::spec::code;
 use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::params::ParamsError;
@@ -55,6 +56,68 @@ impl QueueField {
             Self::Head => "head",
             Self::Registers => "registers",
             Self::Status => "status",
+        }
+    }
+}
+
+/// Field of a channel descriptor, in [`Error::BadChannelField`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes, Immutable, KnownLayout)]
+#[repr(u32)]
+pub enum ChannelField {
+    /// Blocks of the work ring.
+    Depth,
+    /// Where the work ring is.
+    RingAddress,
+    /// Sending end.
+    Jetty,
+    /// Transport path number.
+    Path,
+    /// Most bytes of one entry.
+    MaxSlice,
+    /// Token of the peer's memory or notifies.
+    Token,
+    /// Notifies of an end.
+    Notifies,
+}
+
+impl ChannelField {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Depth => "depth of the work ring",
+            Self::RingAddress => "work ring at",
+            Self::Jetty => "jetty",
+            Self::Path => "path",
+            Self::MaxSlice => "largest entry",
+            Self::Token => "token id",
+            Self::Notifies => "notify id",
+        }
+    }
+}
+
+/// Operation of a channel, in [`Error::ChannelOperation`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes, Immutable, KnownLayout)]
+#[repr(u32)]
+pub enum ChannelOperation {
+    /// A write or read.
+    Transfer,
+    /// A write with notify, also a reducing one.
+    WithNotify,
+    /// Record of or wait for a notify.
+    Notify,
+    /// A batch of transfers.
+    Batch,
+    /// A fence.
+    Fence,
+}
+
+impl ChannelOperation {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Transfer => "a transfer",
+            Self::WithNotify => "a write with notify",
+            Self::Notify => "a notify",
+            Self::Batch => "a batch of transfers",
+            Self::Fence => "a fence",
         }
     }
 }
@@ -208,6 +271,104 @@ pub enum Error {
         /// The platform's code.
         code: i32,
     },
+    /// Channel handle is 0.
+    #[error("channel handle is 0")]
+    NullChannel,
+    /// The handle names no live channel of this device.
+    #[error("channel handle {:#x} names no live channel", .0.0)]
+    BadChannel(ChannelHandle),
+    /// Thread and channel belong to different communicators.
+    #[error("channel handle {:#x} and thread handle {:#x} are of different communicators", .channel.0, .thread.0)]
+    OtherComm {
+        /// The channel.
+        channel: ChannelHandle,
+        /// The thread.
+        thread: ThreadHandle,
+    },
+    /// The descriptor of the channel holds a value that it can't have.
+    #[error("channel handle {:#x} has {} {value:#x}", .channel.0, .field.name())]
+    BadChannelField {
+        /// The channel.
+        channel: ChannelHandle,
+        /// The field.
+        field: ChannelField,
+        /// Its value.
+        value: u64,
+    },
+    /// A reduce that the engine of the channel does not compute.
+    #[error("reduce {} over {} is not computed over a channel", .op.name().unwrap_or("?"), .data_type.name().unwrap_or("?"))]
+    ChannelReduce {
+        /// Operator.
+        op: ReduceOp,
+        /// Element type.
+        data_type: DataType,
+    },
+    /// The end of the channel has no such notify.
+    #[error("notify index {index}, this end of the channel has {count}")]
+    BadLocalNotify {
+        /// The index.
+        index: u32,
+        /// Notifies of the own end.
+        count: u32,
+    },
+    /// The other end of the channel has no such notify.
+    #[error("notify index {index}, the peer's end of the channel has {count}")]
+    BadPeerNotify {
+        /// The index.
+        index: u32,
+        /// Notifies of the peer's end.
+        count: u32,
+    },
+    /// Bytes that the peer has not exchanged.
+    #[error("{addr} + {len} bytes is not inside the memory of the peer: {base} + {size} bytes")]
+    RemoteRange {
+        /// First byte.
+        addr: DeviceAddr,
+        /// Bytes.
+        len: u64,
+        /// First byte of the exchanged memory.
+        base: DeviceAddr,
+        /// Its bytes.
+        size: u64,
+    },
+    /// The work ring of the channel stayed full for too long.
+    #[error(
+        "work ring of jetty {jetty} full for {timeout_us} us: producer index {index}, {wanted} blocks wanted of {depth}"
+    )]
+    WorkRingFull {
+        /// Sending end of the channel.
+        jetty: u32,
+        /// Where the next entry goes.
+        index: u32,
+        /// Free blocks that the call needs.
+        wanted: u32,
+        /// Blocks of the ring.
+        depth: u32,
+        /// Limit of the wait in microseconds.
+        timeout_us: u64,
+    },
+    /// The protocol of the channel has no such operation.
+    #[error("{} is not supported over protocol {}", .operation.name(), .protocol.0)]
+    ChannelOperation {
+        /// The operation.
+        operation: ChannelOperation,
+        /// Protocol of the channel.
+        protocol: Protocol,
+    },
+    /// No transfers.
+    #[error("array of transfers is null")]
+    NullTransfers,
+    /// A batch of nothing.
+    #[error("batch of 0 transfers")]
+    NoTransfers,
+    /// A kind of transfer that the interface does not define.
+    #[error("transfer {index} is of kind {kind}: 0 to 6 are defined")]
+    BadTransferKind {
+        /// Its place in the array.
+        index: u32,
+        /// Its kind.
+        kind: i32,
+    },
     /// The ring of the records of calls stayed full: the host does not read it.
     #[error("record ring full for {timeout_us} us: the host does not read it")]
     RecordsNotRead {
@@ -274,7 +435,17 @@ impl Error {
     /// The code that the C API answers.
     pub const fn code(&self) -> i32 {
         match self {
-            Self::NullDst | Self::NullSrc | Self::NullThread | Self::BadParams(ParamsError::Null) => code::HCCL_E_PTR,
+            Self::NullDst | Self::NullSrc | Self::NullThread | Self::NullChannel | Self::NullTransfers => {
+                code::HCCL_E_PTR
+            }
+            Self::BadLocalNotify { .. } | Self::BadPeerNotify { .. } => code::HCCL_E_PTR,
+            Self::BadChannel(_) | Self::OtherComm { .. } => code::HCCL_E_NOT_FOUND,
+            Self::ChannelReduce { .. } | Self::NoTransfers => code::HCCL_E_PARA,
+            Self::RemoteRange { .. } => code::HCCL_E_INTERNAL,
+            Self::WorkRingFull { .. } => code::HCCL_E_TIMEOUT,
+            Self::ChannelOperation { .. } | Self::BadTransferKind { .. } => code::HCCL_E_NOT_SUPPORT,
+            Self::BadChannelField { .. } => code::HCCL_E_DRV,
+            Self::BadParams(ParamsError::Null) => code::HCCL_E_PTR,
             Self::BadNotifyIndex { .. } | Self::UnknownComm => code::HCCL_E_PTR,
             Self::CommLocked => code::HCCL_E_AGAIN,
             Self::CommNotLocked => code::HCCL_E_NOT_FOUND,

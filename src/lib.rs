@@ -10,6 +10,7 @@
 //! | [`port`] | what a platform gives; each program has one |
 //! | [`Device`] | context of a device; runs kernels on its cores |
 //! | [`Thread`] | handle to queue; the operations |
+//! | [`Channel`] | handle to a channel to another device |
 //! | [`copy`], [`reduce`] | checks of arguments, and the split into chunks |
 //! | [`batch`] | one doorbell a queue for many calls |
 //! | [`comm`] | locks of communicators |
@@ -23,6 +24,7 @@
 pub mod abi;
 #[cfg(feature = "c-platform")]
 pub mod c_platform;
+mod channel;
 mod comms;
 mod context;
 mod error;
@@ -39,7 +41,8 @@ mod task;
 mod tests;
 mod thread;
 
+pub use channel::Channel;
 pub use context::{CoreBusy, Device, LaunchEnd, MAX_CORES, NOTIFY_WAIT_TIMEOUT_S, SQ_FULL_TIMEOUT_US};
-pub use error::{Error, QueueField, QueueFull};
+pub use error::{ChannelField, ChannelOperation, Error, QueueField, QueueFull};
 pub use ops::{batch, comm, copy, reduce, timeout};
 pub use thread::{Peer, Thread};

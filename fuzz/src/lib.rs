@@ -66,7 +66,8 @@ impl Rig {
             sq_base: DeviceAddr::from(ring.as_mut_ptr()),
             regs: 0x1234,
             notifies: NotifyTable::new(DeviceAddr::from(notify_ids.as_mut_ptr()), NOTIFIES as u16),
-            reserved: [0; 2],
+            comm: 0,
+            reserved: 0,
         };
         table[OTHER_ENGINE] = ThreadDescriptor { engine: Engine::CPU_TS, ..table[LIVE] };
         let device = Box::new(Device::new());

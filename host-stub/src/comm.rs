@@ -39,6 +39,8 @@ pub struct Comm {
     device: Device,
     /// Place in the device's table of communicators.
     slot: usize,
+    /// Number on the device, from 1: what its threads and channels are marked with.
+    id: u64,
     name: String,
     ccl_buffer_size: u64,
     ccl_buffer: Mutex<Option<DeviceBuffer>>,
@@ -88,10 +90,11 @@ impl Comm {
                 Some(value) => buffsize(&value.to_string_lossy())?,
             },
         };
-        let (slot, name) = lock(&device.0.comms).add(&device.0.shared.memory)?;
+        let (slot, id, name) = lock(&device.0.comms).add(&device.0.shared.memory)?;
         Ok(Self {
             device: device.clone(),
             slot,
+            id,
             name,
             ccl_buffer_size,
             ccl_buffer: Mutex::new(None),
@@ -153,6 +156,7 @@ impl Comm {
         let mut streams = Vec::new();
         let handles = thread::acquire(
             &self.device.0,
+            self.id,
             config,
             |count| match engine {
                 Engine::CPU_TS => {
@@ -206,7 +210,7 @@ impl Comm {
         if notify_count <= thread::MAX_NOTIFIES {
             threads.check_room(notify_count.into())?;
         }
-        let handle = thread::acquire_with_stream(&self.device.0, stream.id(), notify_count, caller)?;
+        let handle = thread::acquire_with_stream(&self.device.0, self.id, stream.id(), notify_count, caller)?;
         threads.all.push(handle);
         threads.of_streams.insert(stream.id(), (handle, notify_count));
         threads.notifies += u64::from(notify_count);

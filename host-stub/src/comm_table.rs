@@ -24,8 +24,8 @@ impl CommTable {
         Self { base, used: [false; MAX_COMMS], made: 0 }
     }
 
-    /// Adds a communicator with a name that no other has had on this device. Gives its place and its name.
-    pub(crate) fn add(&mut self, memory: &SharedMemory) -> Result<(usize, String), Error> {
+    /// Adds a communicator with a name that no other has had on this device. Gives its place, its number from 1 and its name.
+    pub(crate) fn add(&mut self, memory: &SharedMemory) -> Result<(usize, u64, String), Error> {
         let slot = self.used.iter().position(|used| !used).ok_or(Error::NoComms(MAX_COMMS))?;
         let name = format!("comm_{}_{}", memory.slot(), self.made);
         let entry = CommEntry::new(&name).expect("the name is short");
@@ -35,7 +35,7 @@ impl CommTable {
         memory.hbm_word64(addr)?.store(entry.live, Ordering::Release);
         self.made += 1;
         self.used[slot] = true;
-        Ok((slot, name))
+        Ok((slot, self.made, name))
     }
 
     /// Removes the communicator in this place.

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::channel::{CHANNEL_SIZE, MAX_CHANNELS};
 use hcomm_aicpu::spec::comm::{COMM_ENTRY_SIZE, MAX_COMMS};
 use hcomm_aicpu::spec::queue::DEFAULT_DEPTH;
 use hcomm_aicpu::spec::soc::Soc;
@@ -283,7 +284,8 @@ impl Device {
         let mut alloc = Allocator::new(memory.hbm_base(), memory.hbm_size());
         let table = DeviceAddr(alloc.allocate(MAX_THREADS as u64 * DESCRIPTOR_SIZE, Kind::ThreadTable)?);
         let comm_table = DeviceAddr(alloc.allocate(MAX_COMMS as u64 * COMM_ENTRY_SIZE, Kind::CommTable)?);
-        let tables = Tables { threads: table, comms: comm_table };
+        let channels = DeviceAddr(alloc.allocate(MAX_CHANNELS as u64 * CHANNEL_SIZE, Kind::ChannelTable)?);
+        let tables = Tables { threads: table, comms: comm_table, channels };
         // A product that is not supported refuses its threads: no task of any format is ever queued on it.
         let soc = options.product.soc.unwrap_or(Soc::Ascend950);
         let shared = Arc::new(Shared {

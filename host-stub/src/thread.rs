@@ -107,6 +107,7 @@ pub(crate) fn check_depth(depth: u32) -> Result<(), Error> {
 /// One acquired thread.
 #[derive(Clone, Debug)]
 struct Acquired {
+    comm: u64,
     engine: Engine,
     slot: u32,
     stream_id: u32,
@@ -154,10 +155,11 @@ fn table(inner: &Inner) -> MutexGuard<'_, ThreadTable> {
     inner.threads.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Acquires threads: all of them, or none. `streams` returns that many numbers of new streams; it is called after all
+/// Acquires threads of communicator `comm`: all of them, or none. `streams` returns that many numbers of new streams; it is called after all
 /// checks.
 pub(crate) fn acquire(
     inner: &Inner,
+    comm: u64,
     config: &ThreadConfig,
     streams: impl FnOnce(u32) -> Vec<u32>,
     caller: Caller,
@@ -168,12 +170,14 @@ pub(crate) fn acquire(
     config.check()?;
     let depth = config.depth.unwrap_or(inner.options.queue_depth);
     check_depth(depth)?;
-    acquire_on(inner, engine, &streams(config.count), depth, config.notify_count, caller)
+    let threads = Threads { comm, engine, depth, notify_count: config.notify_count };
+    acquire_on(inner, threads, &streams(config.count), caller)
 }
 
 /// Acquires a thread of the host, whose tasks are operations of stream `stream_id`.
 pub(crate) fn acquire_with_stream(
     inner: &Inner,
+    comm: u64,
     stream_id: u32,
     notify_count: u32,
     caller: Caller,
@@ -183,16 +187,23 @@ pub(crate) fn acquire_with_stream(
     if notify_count > MAX_NOTIFIES {
         return Err(Error::BadNotifyCount(notify_count));
     }
-    Ok(acquire_on(inner, engine, &[stream_id], 0, notify_count, caller)?[0])
+    Ok(acquire_on(inner, Threads { comm, engine, depth: 0, notify_count }, &[stream_id], caller)?[0])
+}
+
+/// What threads of one call have in common.
+#[derive(Clone, Copy)]
+struct Threads {
+    comm: u64,
+    engine: Engine,
+    depth: u32,
+    notify_count: u32,
 }
 
 /// Acquires a thread for each of `streams`: all of them, or none.
 fn acquire_on(
     inner: &Inner,
-    engine: Engine,
+    Threads { comm, engine, depth, notify_count }: Threads,
     streams: &[u32],
-    depth: u32,
-    notify_count: u32,
     caller: Caller,
 ) -> Result<Vec<ThreadHandle>, Error> {
     let _call = inner.shared.events.host_call();
@@ -209,7 +220,7 @@ fn acquire_on(
         let notify_ids: Vec<u32> = free_ids.by_ref().take(notify_count as usize).collect();
         match allocate(inner, engine, depth, notify_count) {
             Ok((ring, notify_table)) => {
-                acquired.push(Acquired { slot, engine, stream_id, ring, depth, notify_table, notify_ids });
+                acquired.push(Acquired { slot, comm, engine, stream_id, ring, depth, notify_table, notify_ids });
             }
             Err(error) => {
                 // Those of this thread, and of the next ones.
@@ -268,7 +279,7 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
     entry.tasks.store(0, Ordering::Relaxed);
     entry.rung.store(0, Ordering::Relaxed);
     entry.noticed.store(false, Ordering::Relaxed);
-    let Acquired { engine, stream_id, slot: sq_id, ring, depth, notify_table, .. } = thread;
+    let Acquired { comm, engine, stream_id, slot: sq_id, ring, depth, notify_table, .. } = thread;
     let refuse_at = inner.options.faults.refused_doorbell(QueueName { stream_id: Some(stream_id), sq_id }).unwrap_or(0);
     entry.rings.store(0, Ordering::Relaxed);
     entry.refuse_at.store(refuse_at, Ordering::Relaxed);
@@ -302,10 +313,11 @@ fn publish(inner: &Inner, table: &mut ThreadTable, thread: Acquired) -> Result<T
         sq_base: ring,
         regs: regs_phys(sq_id),
         notifies: NotifyTable::new(notify_table, thread.notify_ids.len() as u16),
-        reserved: [0; 2],
+        comm,
+        reserved: 0,
     };
     let addr = table.addr(thread.slot);
-    let (before, after) = (offset_of!(ThreadDescriptor, notifies), offset_of!(ThreadDescriptor, reserved));
+    let (before, after) = (offset_of!(ThreadDescriptor, notifies), offset_of!(ThreadDescriptor, comm));
     memory.write(addr.0 + 8, &descriptor.as_bytes()[8..before])?;
     memory.write(addr.0 + after as u64, &descriptor.as_bytes()[after..])?;
     // One word: a device that looks at the slot meanwhile sees the notifies of one thread.

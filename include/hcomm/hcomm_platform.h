@@ -38,7 +38,8 @@ typedef struct HcommThreadDescriptor {
     uint64_t sqBase;       /* address of the ring, 64-byte aligned, depth entries of 64 bytes */
     uint64_t regs;         /* handed to hcomm_port_*, means something to them alone */
     uint64_t notifies;     /* address of the ids of 32 bits (bits 0 to 47) and their number (bits 48 to 63), as one word */
-    uint64_t reserved[2];  /* 0 */
+    uint64_t comm;         /* communicator, counted from 1; 0: none */
+    uint64_t reserved;     /* 0 */
 } HcommThreadDescriptor;
 
 #define HCOMM_THREAD_MAGIC 0x44544348u

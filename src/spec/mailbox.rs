@@ -8,7 +8,7 @@ use super::DeviceAddr;
 /// Cores that can have a mailbox.
 pub const MAX_CORES: usize = 2;
 /// Version of everything in this module.
-pub const MAILBOX_VERSION: u32 = 3;
+pub const MAILBOX_VERSION: u32 = 4;
 /// First word of the boot block, "HCBT".
 pub const BOOT_MAGIC: u32 = 0x5442_4348;
 
@@ -35,10 +35,13 @@ pub struct BootBlock {
     pub comm_table: DeviceAddr,
     /// Whether the host reads [records of calls](super::record): 1, or 0 for none.
     pub records: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Descriptors in the channel table, at most [`MAX_CHANNELS`](super::channel::MAX_CHANNELS).
+    pub channel_slots: u32,
+    /// First channel descriptor: the table lies in HBM, outside its first page, aligned to
+    /// [`CHANNEL_ALIGN`](super::channel::CHANNEL_ALIGN).
+    pub channel_table: DeviceAddr,
 }
-const _: () = assert!(size_of::<BootBlock>() == 56);
+const _: () = assert!(size_of::<BootBlock>() == 64);
 
 /// Distance between the mailboxes of two cores, in bytes, in both directions.
 pub const MAILBOX_STRIDE: u64 = 64;

@@ -9,6 +9,7 @@
 //! | [`data_type`] | element types and reduce operators, and their SDMA codes |
 //! | [`queue`] | register block of a submission queue |
 //! | [`thread`] | thread handle and thread descriptor |
+//! | [`channel`] | channel handle and channel descriptor |
 //! | [`comm`] | table of communicators |
 //! | [`params`] | head of a kernel's launch parameters |
 //! | [`map`] | physical and virtual addresses |
@@ -18,6 +19,7 @@
 //! Nothing here touches memory. All words are little-endian, as both processors are.
 #![forbid(unsafe_code)]
 
+pub mod channel;
 pub mod code;
 pub mod comm;
 pub mod data_type;

@@ -122,13 +122,16 @@ pub struct ThreadDescriptor {
     pub regs: u64,
     /// Notify ids of the thread: written as one word.
     pub notifies: NotifyTable,
+    /// Communicator of the thread: counts those of the device from 1; 0 for a thread of none.
+    pub comm: u64,
     /// Zero.
-    pub reserved: [u64; 2],
+    pub reserved: u64,
 }
 const _: () = assert!(size_of::<ThreadDescriptor>() as u64 == DESCRIPTOR_SIZE);
 const _: () = assert!(core::mem::offset_of!(ThreadDescriptor, engine) == 8);
 const _: () = assert!(core::mem::offset_of!(ThreadDescriptor, sq_base) == 24);
 const _: () = assert!(core::mem::offset_of!(ThreadDescriptor, notifies) == 40);
+const _: () = assert!(core::mem::offset_of!(ThreadDescriptor, comm) == 48);
 
 #[cfg(test)]
 mod tests {

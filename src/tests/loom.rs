@@ -140,7 +140,8 @@ fn explore(depth: usize, tasks: &'static [u64], one_by_one: bool, check: fn(&[u6
             sq_base: DeviceAddr(RING),
             regs: 0,
             notifies: NotifyTable::default(),
-            reserved: [0; 2],
+            comm: 0,
+            reserved: 0,
         }]));
         let base = DeviceAddr::from(table.as_ptr());
         let device = Arc::new(Device::new());

@@ -122,7 +122,8 @@ impl TestPort {
             sq_base,
             regs: 0x1234,
             notifies: NotifyTable::new(DeviceAddr::from(self.notify_ids.as_mut_ptr()), NOTIFY_IDS.len() as u16),
-            reserved: [0; 2],
+            comm: 0,
+            reserved: 0,
         };
         // Looks alive, but the table ends before it.
         self.table[SLOT + 2] = self.table[SLOT];

@@ -181,7 +181,8 @@ fn walk(seed: u64, depth: u32, steps: u32) {
         sq_base: DeviceAddr(RING),
         regs: 0,
         notifies: NotifyTable::default(),
-        reserved: [0; 2],
+        comm: 0,
+        reserved: 0,
     }];
     // The device reads the tags as atomic words, for which Miri wants a pointer that could write.
     let (slots, base) = (table.len(), DeviceAddr::from(table.as_mut_ptr()));

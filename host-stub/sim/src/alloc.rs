@@ -22,6 +22,10 @@ pub enum Kind {
     ThreadTable,
     /// Table of communicators.
     CommTable,
+    /// Table of channel descriptors.
+    ChannelTable,
+    /// Work ring of a channel.
+    WorkRing,
     /// Notify ids of a thread.
     Notify,
     /// Parameters of a launch.
@@ -35,6 +39,8 @@ impl Kind {
             Self::Ring => "the ring of a queue",
             Self::ThreadTable => "the thread table",
             Self::CommTable => "the table of communicators",
+            Self::ChannelTable => "the channel table",
+            Self::WorkRing => "the work ring of a channel",
             Self::Notify => "a notify table",
             Self::Args => "launch parameters",
         }

@@ -18,4 +18,6 @@ pub struct Tables {
     pub threads: DeviceAddr,
     /// Communicators.
     pub comms: DeviceAddr,
+    /// Channel descriptors.
+    pub channels: DeviceAddr,
 }

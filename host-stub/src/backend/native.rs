@@ -16,6 +16,7 @@ use embedded_hal::delay::DelayNs;
 use hcomm_aicpu::Device;
 use hcomm_aicpu::port::hooks::CurrentCore;
 use hcomm_aicpu::port::{DoorbellRefused, Platform, QueueId, ReadFailed};
+use hcomm_aicpu::spec::channel::MAX_CHANNELS;
 use hcomm_aicpu::spec::queue::QueueStatus;
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::MAX_THREADS;
@@ -81,6 +82,8 @@ impl NativeCpu {
         unsafe { device.set_thread_table(tables.threads, MAX_THREADS) };
         // SAFETY: as above.
         unsafe { device.set_comm_table(tables.comms) };
+        // SAFETY: as above: MAX_CHANNELS descriptors, which name rings that stay allocated as long as a kernel runs.
+        unsafe { device.set_channel_table(tables.channels, MAX_CHANNELS) };
         Self { shared: Arc::clone(shared), device: device.into(), workers: [const { None }; CORES] }
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 
+use hcomm_aicpu::spec::channel::MAX_CHANNELS;
 use hcomm_aicpu::spec::mailbox::{
     BOOT_MAGIC, BootBlock, DeviceMailbox, FAULT_STRIDE, FaultKind, FaultRecord, HostMailbox, LEFT_BATCH_OPEN,
     LOG_STRIDE, MAILBOX_STRIDE, MAILBOX_VERSION, MAX_CORES, REFUSAL_STRIDE,
@@ -240,6 +241,8 @@ fn write_boot_block(memory: &SharedMemory, tables: Tables, soc: Soc) {
     word64(offset_of!(BootBlock, hbm_size)).store(memory.hbm_size(), Ordering::Relaxed);
     word64(offset_of!(BootBlock, thread_table)).store(tables.threads.0, Ordering::Relaxed);
     word64(offset_of!(BootBlock, comm_table)).store(tables.comms.0, Ordering::Relaxed);
+    word64(offset_of!(BootBlock, channel_table)).store(tables.channels.0, Ordering::Relaxed);
+    word32(offset_of!(BootBlock, channel_slots)).store(MAX_CHANNELS as u32, Ordering::Relaxed);
     word32(offset_of!(BootBlock, thread_slots)).store(MAX_THREADS as u32, Ordering::Relaxed);
     word32(offset_of!(BootBlock, soc)).store(soc as u32, Ordering::Relaxed);
     word32(offset_of!(BootBlock, magic)).store(BOOT_MAGIC, Ordering::Release);

@@ -70,7 +70,8 @@ impl Card {
             sq_base: DeviceAddr(opened.base),
             regs: opened.regs,
             notifies: NotifyTable::new(DeviceAddr(64), 0),
-            reserved: [0; 2],
+            comm: 0,
+            reserved: 0,
         }])));
         let device = Device::new();
         let table = DeviceAddr(table.0.as_ptr().expose_provenance() as u64);

@@ -3,6 +3,7 @@
 use core::arch::global_asm;
 
 use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::channel::{CHANNEL_ALIGN, CHANNEL_SIZE, MAX_CHANNELS};
 use hcomm_aicpu::spec::comm::{COMM_ENTRY_SIZE, MAX_COMMS};
 use hcomm_aicpu::spec::mailbox::{BOOT_MAGIC, BootBlock, MAILBOX_VERSION};
 use hcomm_aicpu::spec::map::{BOOT_BLOCK_PHYS, HBM_HOLE, HBM_MAX, RECORD_PHYS};
@@ -113,6 +114,10 @@ enum BootError {
     ThreadTable { base: DeviceAddr, slots: u32 },
     #[error("communicator table at {0} is not an aligned range of HBM")]
     CommTable(DeviceAddr),
+    #[error("{0} channel slots, at most {MAX_CHANNELS}")]
+    ChannelSlots(u32),
+    #[error("channel table at {base} with {slots} slots is not an aligned range of HBM")]
+    ChannelTable { base: DeviceAddr, slots: u32 },
 }
 
 fn check(boot: &BootBlock) -> Result<Soc, BootError> {
@@ -144,6 +149,15 @@ fn check(boot: &BootBlock) -> Result<Soc, BootError> {
     if !is_inside || !comms.0.is_multiple_of(8) {
         return Err(BootError::CommTable(comms));
     }
+    let BootBlock { channel_table: base, channel_slots: slots, .. } = *boot;
+    if slots as usize > MAX_CHANNELS {
+        return Err(BootError::ChannelSlots(slots));
+    }
+    let channels_end = base.0.checked_add(u64::from(slots) * CHANNEL_SIZE);
+    let is_inside = hbm.contains(&base.0) && channels_end.is_some_and(|end| end <= hbm.end);
+    if !is_inside || !base.0.is_multiple_of(CHANNEL_ALIGN) {
+        return Err(BootError::ChannelTable { base, slots });
+    }
     Soc::from_device_type(boot.soc).ok_or(BootError::Soc(boot.soc))
 }
 
@@ -165,6 +179,8 @@ extern "C" fn image_main() -> ! {
     unsafe { port::DEVICE.set_thread_table(boot.thread_table, boot.thread_slots as usize) };
     // SAFETY: `check` found it aligned and inside HBM.
     unsafe { port::DEVICE.set_comm_table(boot.comm_table) };
+    // SAFETY: `check` found it aligned and inside HBM, which stays mapped; the host owes the work rings.
+    unsafe { port::DEVICE.set_channel_table(boot.channel_table, boot.channel_slots as usize) };
     if boot.records != 0 {
         // SAFETY: both rings stay mapped, like the boot block; the host reads them, and stores `tail` atomically.
         unsafe { port::DEVICE.set_record_rings(DeviceAddr(RECORD_PHYS)) };
