@@ -83,7 +83,7 @@ fn ids_beyond_the_field_and_wrong_threads_are_refused() {
 }
 
 #[test]
-fn id_of_nobody_is_an_error_of_its_task() {
+fn unallocated_id_is_an_error_of_its_task() {
     for cpu in CPUS {
         let rig = rig(cpu, Product::from_key("atlas-800t-a2").unwrap());
         let thread = rig.threads(1, 0, 8)[0];

@@ -58,7 +58,7 @@ fn kernel_that_records_no_end_is_not_green() {
 }
 
 #[test]
-fn stream_that_waits_for_an_end_that_nobody_records_is_a_deadlock() {
+fn stream_that_waits_for_an_unrecorded_end_is_a_deadlock() {
     for cpu in CPUS {
         let rig = Rig::with_deadlock_limit(cpu);
         let thread = rig.threads(1, 1, 8)[0];

@@ -166,18 +166,18 @@ fn kernel_that_never_calls_the_device_is_given_up() {
     assert!(rig.device.trace().to_string().contains(text));
 }
 
-extern "C-unwind" fn looks_at_the_clock_for_ever(_args: *const c_void) -> u32 {
+extern "C-unwind" fn looks_at_the_clock_without_end(_args: *const c_void) -> u32 {
     loop {
         let _ = hcomm_aicpu::port::Platform::now_us(&hcomm_aicpu::port::hooks::Hooks);
     }
 }
 
 #[test]
-fn kernel_that_polls_for_ever_runs_out_of_virtual_time() {
+fn kernel_that_polls_without_end_runs_out_of_virtual_time() {
     let options = DeviceOptions { launch_timeout: Duration::from_secs(100), ..DeviceOptions::deterministic(3) };
     let started = Instant::now();
     let rig = Rig::with_options(options);
-    rig.stream.launch_bytes(&Kernel::native("polls", looks_at_the_clock_for_ever), &[]).unwrap();
+    rig.stream.launch_bytes(&Kernel::native("polls", looks_at_the_clock_without_end), &[]).unwrap();
     let error = rig.stream.synchronize().unwrap_err().to_string();
     assert!(error.contains("507017") && error.contains("kernel polls has not returned within 100s"), "{error}");
     assert!(started.elapsed() < LIMIT, "{:?}", started.elapsed());

@@ -215,7 +215,7 @@ fn host_memory_is_not_in_the_device() {
 }
 
 #[test]
-fn ranges_that_are_nobodys_name_why() {
+fn unallocated_ranges_name_why() {
     for cpu in CPUS {
         for (case, text) in [
             (0, "is in the page at the start of hbm that is never mapped"),

@@ -12,7 +12,11 @@ use hcomm_testkit::wait_until;
 use host_stub::{Comm, CommOptions, Cpu, Device, DeviceOptions, Kernel, Stream, ThreadConfig};
 
 fn device() -> Device {
-    Device::open(DeviceOptions { hbm_size: 16 << 20, ..DeviceOptions::native() }).unwrap()
+    device_with(16 << 20)
+}
+
+fn device_with(hbm_size: u64) -> Device {
+    Device::open(DeviceOptions { hbm_size, ..DeviceOptions::native() }).unwrap()
 }
 
 fn comm(device: &Device) -> Comm {
@@ -84,7 +88,8 @@ fn notifies_of_a_refused_acquire_come_back() {
 /// Case 52.
 #[test]
 fn wrong_thread_configs_are_refused() {
-    let device = device();
+    // Two pages for each ring.
+    let device = device_with(32 << 20);
     let comm = comm(&device);
     let message = |config: ThreadConfig| comm.acquire_threads_with(&config).unwrap_err().to_string();
     assert_eq!(message(ThreadConfig::new(0)), "0 threads: must be from 1 to 2048");

@@ -84,7 +84,7 @@ fn threads_that_wait_for_each_other_are_reported_with_the_cycle() {
 
 /// Case 38.
 #[test]
-fn record_too_many_is_reported_and_releases_nobody_later() {
+fn record_too_many_is_reported_and_releases_no_later_wait() {
     for cpu in CPUS {
         let rig = Rig::with_deadlock_limit(cpu);
         let [first, second] = rig.threads(2, 1, 8)[..] else { unreachable!() };

@@ -1,20 +1,22 @@
 //! Buffers in device memory.
 #![forbid(unsafe_code)]
 
+use std::sync::Arc;
+
 use hcomm_aicpu::spec::DeviceAddr;
 
-use crate::device::Device;
 use crate::error::Error;
+use crate::inner::Inner;
 
 /// An allocation in HBM, freed on drop.
 pub struct DeviceBuffer {
-    device: Device,
+    device: Arc<Inner>,
     addr: DeviceAddr,
     len: u64,
 }
 
 impl DeviceBuffer {
-    pub(crate) fn new(device: Device, addr: DeviceAddr, len: u64) -> Self {
+    pub(crate) fn new(device: Arc<Inner>, addr: DeviceAddr, len: u64) -> Self {
         Self { device, addr, len }
     }
 
@@ -37,7 +39,7 @@ impl DeviceBuffer {
 
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
-        match self.device.free(self.addr) {
+        match self.device.free_user(self.addr) {
             // The caller can read the address of a buffer and may have freed it already: not an error here.
             Ok(()) | Err(Error::Free(_) | Error::Forked { .. }) => {}
             Err(error) => log::warn!("buffer {}: {error}", self.addr),

@@ -6,14 +6,16 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::comm::MAX_COMMS;
 use hcomm_aicpu::spec::thread::{Engine, MAX_THREADS, ThreadHandle};
 
 use crate::buffer::DeviceBuffer;
 use crate::device::Device;
 use crate::error::Error;
 use crate::launch::Stream;
+pub use crate::limits::BUFFSIZE_MAX_MB;
 use crate::product::Acquire;
-use crate::thread::{self, QueueStatistics, ThreadConfig, ThreadInfo};
+use crate::thread::{self, QueueStatistics, ThreadConfig, ThreadError, ThreadInfo};
 use hcomm_sim::Op;
 use hcomm_sim::event::Caller;
 
@@ -21,8 +23,6 @@ use hcomm_sim::event::Caller;
 pub const BUFFSIZE_VAR: &str = "HCCL_BUFFSIZE";
 /// Its default.
 const BUFFSIZE_DEFAULT_MB: u64 = 200;
-/// Its largest value: the buffer is as large as the largest HBM.
-pub const BUFFSIZE_MAX_MB: u64 = hcomm_aicpu::spec::map::HBM_MAX >> 21;
 
 /// Most notifies of all threads of a communicator.
 pub const MAX_NOTIFIES_OF_COMM: u64 = 65_536;
@@ -61,10 +61,10 @@ struct Threads {
 
 impl Threads {
     /// # Errors
-    /// [`Error::NoNotifies`] if there would be more than [`MAX_NOTIFIES_OF_COMM`].
+    /// [`ThreadError::NoNotifies`] if there would be more than [`MAX_NOTIFIES_OF_COMM`].
     fn check_room(&self, wanted: u64) -> Result<(), Error> {
         let (free, max) = (MAX_NOTIFIES_OF_COMM - self.notifies, MAX_NOTIFIES_OF_COMM);
-        if wanted > free { Err(Error::NoNotifies { wanted, free, max }) } else { Ok(()) }
+        if wanted > free { Err(ThreadError::NoNotifies { wanted, free, max }.into()) } else { Ok(()) }
     }
 }
 
@@ -90,7 +90,8 @@ impl Comm {
                 Some(value) => buffsize(&value.to_string_lossy())?,
             },
         };
-        let (slot, id, name) = lock(&device.0.comms).add(&device.0.shared.memory)?;
+        let added = lock(&device.0.comms).add(&*device.0.shared.memory);
+        let (slot, id, name) = added.ok_or(Error::NoComms(MAX_COMMS))?;
         Ok(Self {
             device: device.clone(),
             slot,
@@ -225,7 +226,7 @@ impl Comm {
     pub fn export_thread(&self, thread: ThreadHandle, engine: Engine) -> Result<ThreadHandle, Error> {
         self.device.options().product.engine_for(Acquire::Export, engine)?;
         if !self.threads().all.contains(&thread) {
-            return Err(Error::BadThread { handle: thread.0, engine: None });
+            return Err(ThreadError::BadThread { handle: thread.0, engine: None }.into());
         }
         Ok(thread)
     }
@@ -236,7 +237,7 @@ impl Comm {
     /// The handle is not that of such a thread of this communicator.
     pub fn thread_stream(&self, thread: ThreadHandle) -> Result<Arc<Stream>, Error> {
         let found = self.threads().own_streams.get(&thread).cloned();
-        found.ok_or(Error::BadThread { handle: thread.0, engine: Some(Engine::CPU_TS.0) })
+        Ok(found.ok_or(ThreadError::BadThread { handle: thread.0, engine: Some(Engine::CPU_TS.0) })?)
     }
 
     /// Waits for the streams of all threads of the host that were acquired without one.
@@ -255,7 +256,7 @@ impl Comm {
     /// # Errors
     /// The handle is not that of a live thread, or `index` is out of range.
     pub fn notify_id(&self, thread: ThreadHandle, index: u32) -> Result<u32, Error> {
-        thread::notify(&self.device.0, thread, index)
+        Ok(self.device.0.threads.notify_id(thread, index)?)
     }
 
     /// Records notify `index` of thread `to` after the operations of `stream`: the host's
@@ -291,7 +292,7 @@ impl Comm {
     }
 
     fn check_stream(&self, stream: &Stream, cpu_thread: ThreadHandle) -> Result<(), Error> {
-        let other = thread::host_stream_id(&self.device.0, cpu_thread)?;
+        let other = self.device.0.threads.host_stream_id(cpu_thread)?;
         let stream_id = stream.id();
         if stream_id == other { Ok(()) } else { Err(Error::OtherStream { stream_id, other }) }
     }
@@ -306,14 +307,14 @@ impl Comm {
         threads.all.retain(|thread| !released.contains(thread));
         threads.of_streams.retain(|_, (thread, _)| !released.contains(thread));
         threads.own_streams.retain(|thread, _| !released.contains(thread));
-        let notifies: usize = released.iter().filter_map(|thread| thread::notify_count(&self.device.0, *thread)).sum();
+        let notifies: usize = released.iter().filter_map(|thread| self.device.0.threads.notify_count(*thread)).sum();
         threads.notifies -= notifies as u64;
         thread::release(&self.device.0, released);
     }
 
     /// What a thread is made of, `None` if the handle is not that of a live thread.
     pub fn thread_info(&self, thread: ThreadHandle) -> Option<ThreadInfo> {
-        thread::info(&self.device.0, thread)
+        self.device.0.threads.info(thread)
     }
 
     /// Suspends the queues of all threads: their tasks stop, calls on them return 22, and tasks that have not run are
@@ -337,7 +338,7 @@ impl Comm {
 
     /// Counts of a thread's queue, `None` if the handle is not that of a live thread.
     pub fn thread_statistics(&self, thread: ThreadHandle) -> Option<QueueStatistics> {
-        thread::statistics(&self.device.0, thread)
+        self.device.0.threads.statistics(thread)
     }
 }
 
@@ -346,7 +347,7 @@ impl Drop for Comm {
         if self.device.0.is_forked() {
             return;
         }
-        lock(&self.device.0.comms).remove(&self.device.0.shared.memory, self.slot);
+        lock(&self.device.0.comms).remove(&*self.device.0.shared.memory, self.slot);
         let threads = std::mem::take(&mut self.threads().all);
         if !threads.is_empty() {
             thread::release(&self.device.0, &threads);

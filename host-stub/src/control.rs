@@ -4,17 +4,18 @@
 //! thread and a stream's thread each have notifies, which the other side records.
 #![forbid(unsafe_code)]
 
+use std::sync::Arc;
+
+use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::Control;
 
 use crate::comm::Comm;
 use crate::device::Device;
 use crate::error::Error;
+use crate::kernel::Kernel;
 use crate::launch::Stream;
-use crate::thread;
-use hcomm_sim::Op;
-use hcomm_sim::inbox::Command;
-use hcomm_sim::notify::Owner;
+use hcomm_sim::{LaunchStats, Op};
 
 /// Limit in seconds that operators give to the wait for a kernel's end.
 pub const END_TIMEOUT_S: u32 = 1836;
@@ -33,8 +34,7 @@ impl Notify {
     /// No id is free, or the device has failed.
     pub fn new(device: &Device) -> Result<Self, Error> {
         device.0.check_alive()?;
-        let id = thread::take_notify_id(&device.0)?;
-        device.0.shared.inbox.send(Command::AddNotifies(vec![(id, Owner::Host)]));
+        let id = device.0.threads.add_notify()?;
         Ok(Self { device: device.clone(), id })
     }
 
@@ -73,8 +73,7 @@ impl Drop for Notify {
         if self.device.0.is_forked() {
             return;
         }
-        self.device.0.shared.inbox.send(Command::RemoveNotifies(vec![self.id]));
-        thread::give_back_notify_id(&self.device.0, self.id);
+        self.device.0.threads.remove_notify(self.id);
     }
 }
 
@@ -111,20 +110,26 @@ impl ControlPair {
     pub fn control(&self) -> Control {
         self.control
     }
+}
 
-    pub(crate) fn stream_id(&self) -> u32 {
-        self.stream_id
-    }
-
-    pub(crate) fn start_id(&self) -> u32 {
-        self.start_id
-    }
-
-    pub(crate) fn end_id(&self) -> u32 {
-        self.end_id
-    }
-
-    pub(crate) fn timeout_s(&self) -> u32 {
-        self.timeout_s
+impl Stream {
+    /// Launches a kernel as an operator does: records the start notify of `pair`, launches, and waits for its end notify.
+    /// The parameters must contain `pair`'s [`Control`](hcomm_kernel::Control).
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch), and a pair of another stream.
+    pub fn launch_with_control<P: KernelParams>(
+        &self,
+        pair: &ControlPair,
+        kernel: &Kernel,
+        params: &P,
+    ) -> Result<Arc<LaunchStats>, Error> {
+        if pair.stream_id != self.id() {
+            return Err(Error::OtherStream { stream_id: self.id(), other: pair.stream_id });
+        }
+        self.submit(Op::NotifyRecord { id: pair.start_id })?;
+        let stats = self.launch(kernel, params)?;
+        self.submit(Op::NotifyWait { id: pair.end_id, timeout_s: pair.timeout_s })?;
+        Ok(stats)
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hcomm_aicpu::spec::params::ParamsError;
 
+use crate::limits;
 use crate::loader::LoadError;
 use crate::product::Refusal;
 use hcomm_mapping::MemoryError;
@@ -12,6 +13,7 @@ use hcomm_sim::check::list::{BadCheck, CoreUnavailable};
 use hcomm_sim::check::report::Race;
 use hcomm_sim::error::{DeviceError, RT_TS_ERROR};
 use hcomm_sim::memory::OutsideHbm;
+use hcomm_sim::threads::ThreadError;
 
 /// Why a call of the host API failed.
 #[derive(thiserror::Error)]
@@ -88,7 +90,7 @@ pub enum Error {
     #[error("the device's scheduler has ended")]
     SchedulerGone,
     /// Environment variable `HCCL_BUFFSIZE`.
-    #[error("HCCL_BUFFSIZE is {0:?}: must be a whole number of MiB from 1 to {max}", max = crate::comm::BUFFSIZE_MAX_MB)]
+    #[error("HCCL_BUFFSIZE is {0:?}: must be a whole number of MiB from 1 to {max}", max = limits::BUFFSIZE_MAX_MB)]
     BadBuffSize(String),
     /// Environment variable `HCOMM_SIM_DEADLOCK_LIMIT`.
     #[error("HCOMM_SIM_DEADLOCK_LIMIT is {value:?}: {must}")]
@@ -105,10 +107,10 @@ pub enum Error {
     #[error("{0} threads: must be from 1 to {max}", max = hcomm_aicpu::spec::thread::MAX_THREADS)]
     BadThreadCount(u32),
     /// Notifies of a thread.
-    #[error("{0} notifies a thread: must be at most {max}", max = crate::thread::MAX_NOTIFIES)]
+    #[error("{0} notifies a thread: must be at most {max}", max = limits::MAX_NOTIFIES)]
     BadNotifyCount(u32),
     /// Depth of a ring.
-    #[error("a ring of {0} entries: must be from {min} to {max}", min = hcomm_aicpu::spec::queue::MIN_DEPTH, max = crate::thread::MAX_DEPTH)]
+    #[error("a ring of {0} entries: must be from {min} to {max}", min = hcomm_aicpu::spec::queue::MIN_DEPTH, max = limits::MAX_DEPTH)]
     BadDepth(u32),
     /// The product does not support the call.
     #[error(transparent)]
@@ -119,40 +121,9 @@ pub enum Error {
     /// Every entry of the table of communicators is in use.
     #[error("a device has room for {0} communicators, and all are in use: drop one first")]
     NoComms(usize),
-    /// Every slot of the thread table is in use.
-    #[error("{wanted} threads: only {free} of {max} are free", max = hcomm_aicpu::spec::thread::MAX_THREADS)]
-    NoThreads {
-        /// Requested.
-        wanted: u32,
-        /// Free.
-        free: u32,
-    },
-    /// Notifies of a communicator or of the device have run out.
-    #[error("{wanted} notifies: only {free} of {max} are free")]
-    NoNotifies {
-        /// Requested.
-        wanted: u64,
-        /// Free.
-        free: u64,
-        /// Maximum.
-        max: u64,
-    },
-    /// A handle that is not that of a live thread, or of a thread of the wrong engine.
-    #[error("thread handle {handle:#x} names no live thread{}", engine_text(*.engine))]
-    BadThread {
-        /// The handle.
-        handle: u64,
-        /// Engine that the call needs.
-        engine: Option<i32>,
-    },
-    /// The index of a notify is out of range.
-    #[error("notify index {index} is out of range: the thread has {count} notifies")]
-    BadNotifyIndex {
-        /// Index.
-        index: u32,
-        /// Notifies of the thread.
-        count: u32,
-    },
+    /// Threads, or notifies of them, can't be used.
+    #[error(transparent)]
+    Thread(ThreadError),
     /// A notify was used on a stream of another device.
     #[error("a notify of the device in slot {device} can't be used on a stream of the device in slot {other}")]
     OtherDevice {
@@ -193,6 +164,11 @@ impl std::fmt::Debug for Error {
     }
 }
 
-fn engine_text(engine: Option<i32>) -> String {
-    engine.map_or(String::new(), |engine| format!(" of engine {engine}"))
+impl From<ThreadError> for Error {
+    fn from(error: ThreadError) -> Self {
+        match error {
+            ThreadError::Alloc(error) => Self::Alloc(error),
+            other => Self::Thread(other),
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Kernels by name, streams, and launches on them.
+//! Streams, and launches of kernels on them.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -10,21 +10,17 @@ use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 use hcomm_aicpu::spec::params::{self, KernelParams, ParamsError, ParamsHeader};
 use hcomm_aicpu::spec::thread::Engine;
 use hcomm_aicpu::{copy, reduce};
-use hcomm_kernel::{KernelFn, MisbehaveParams, Misbehaviour};
+use hcomm_kernel::MisbehaveParams;
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::backend::native::kernels;
-use crate::control::ControlPair;
-use crate::device::{Cpu, Device};
+use crate::device::Device;
 use crate::error::Error;
-use crate::loader::LoadError;
+use crate::kernel::{Kernel, misbehaviour};
 use crate::product::Side;
 use hcomm_sim::alloc::Kind;
 use hcomm_sim::baton::{Baton, NoTurn};
 use hcomm_sim::check::findings::Receiver;
-use hcomm_sim::cpu::KernelEntry;
 use hcomm_sim::event::{HostThread, What};
-use hcomm_sim::fault::KernelFault;
 use hcomm_sim::inbox::Command;
 use hcomm_sim::reduce::Reduce;
 use hcomm_sim::stream::{Waited, Waiting};
@@ -32,58 +28,6 @@ use hcomm_sim::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamShared};
 
 /// How often a wait looks whether the device still works.
 const WAIT_SLICE: Duration = Duration::from_secs(1);
-
-/// A kernel that can be launched.
-#[derive(Clone, Debug)]
-pub struct Kernel {
-    name: Arc<str>,
-    entry: KernelEntry,
-}
-
-impl Kernel {
-    pub(crate) fn new(name: &str, entry: KernelEntry) -> Self {
-        Self { name: name.into(), entry }
-    }
-
-    /// A function of this program as a kernel of [`Cpu::Native`].
-    pub fn native(name: &str, function: KernelFn) -> Self {
-        Self::new(name, KernelEntry::Native(function))
-    }
-
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn runs_on(&self, cpu: Cpu) -> bool {
-        match self.entry {
-            KernelEntry::Native(_) => cpu == Cpu::Native,
-            KernelEntry::Image(_) => cpu == Cpu::Qemu,
-        }
-    }
-}
-
-/// The kernel with this name among those that are linked into this program.
-pub(crate) fn native_kernel(name: &str) -> Result<Kernel, Error> {
-    match kernels().find(|(found, _)| *found == name) {
-        Some((_, function)) => Ok(Kernel::native(name, function)),
-        None => {
-            let kernels = kernels().map(|(name, _)| name.to_owned()).collect();
-            Err(LoadError::NoSuchKernel { name: name.to_owned(), kernels }.into())
-        }
-    }
-}
-
-/// What the kernel `misbehave` does for a fault.
-fn misbehaviour(fault: KernelFault) -> Misbehaviour {
-    match fault {
-        KernelFault::DataAbort => Misbehaviour::DATA_ABORT,
-        KernelFault::Undefined => Misbehaviour::UNDEFINED,
-        KernelFault::StackOverflow => Misbehaviour::STACK_OVERFLOW,
-        KernelFault::Panic => Misbehaviour::PANIC,
-        KernelFault::Hang => Misbehaviour::HANG,
-    }
-}
 
 /// # Errors
 /// The parameters have the head of another type.
@@ -143,26 +87,6 @@ impl Stream {
     pub fn launch_and_drain<P: KernelParams>(&self, kernel: &Kernel, params: &P) -> Result<Arc<LaunchStats>, Error> {
         check_head(params)?;
         self.submit_launch(kernel, params.as_bytes(), true, None)
-    }
-
-    /// Launches a kernel as an operator does: records the start notify of `pair`, launches, and waits for its end notify.
-    /// The parameters must contain `pair`'s [`Control`](hcomm_kernel::Control).
-    ///
-    /// # Errors
-    /// As [`launch`](Self::launch), and a pair of another stream.
-    pub fn launch_with_control<P: KernelParams>(
-        &self,
-        pair: &ControlPair,
-        kernel: &Kernel,
-        params: &P,
-    ) -> Result<Arc<LaunchStats>, Error> {
-        if pair.stream_id() != self.id() {
-            return Err(Error::OtherStream { stream_id: self.id(), other: pair.stream_id() });
-        }
-        self.submit(Op::NotifyRecord { id: pair.start_id() })?;
-        let stats = self.launch(kernel, params)?;
-        self.submit(Op::NotifyWait { id: pair.end_id(), timeout_s: pair.timeout_s() })?;
-        Ok(stats)
     }
 
     /// As [`launch_bytes`](Self::launch_bytes), with a limit for this launch; `None`: the device's. For the C API,

@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hcomm_kernel::KernelFn;
-use libloading::os::unix::Library;
 use serde_json::{Map, Value};
 
 use super::acl_base::{CPU_KERNEL_MODE, LAZY_LOAD, MAGIC, aclrtBinaryLoadOptions, number};
-use super::call::{self, CallError};
+use super::binary_error::BinaryError;
+use super::error::CallError;
 use super::library;
+use super::objects::{Binary, Function, Operator};
 use super::process::{current_device, process};
+use host_stub::Cpu;
 use host_stub::Kernel;
 use host_stub::file;
 use host_stub::loader::{Image, LoadError};
-use host_stub::{Cpu, Device};
 
 /// Largest description, in bytes.
 const DESCRIPTION_MAX: u64 = 16 << 20;
@@ -28,110 +29,6 @@ const LIBRARY_NAME_MAX: usize = 100;
 const AICPU_LIBS: [&str; 2] = ["AICPUKernel", "CUSTAICPUKernel"];
 /// Other values of `opKernelLib` that the runtime has.
 const OTHER_LIBS: [&str; 3] = ["KFCKernel", "CUSTKFCKernel", "TFKernel"];
-
-/// Why a binary was not loaded, or a kernel of it not found.
-#[derive(thiserror::Error)]
-pub enum BinaryError {
-    /// The description can't be read.
-    #[error("operator description {}: {source}", path.display())]
-    Read {
-        /// File.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// It is not JSON.
-    #[error("operator description {} is not json: {source}", path.display())]
-    NotJson {
-        /// File.
-        path: PathBuf,
-        /// Why.
-        source: serde_json::Error,
-    },
-    /// A key is missing.
-    #[error("operator description {}: {place} has no key {key}", path.display())]
-    MissingKey {
-        /// File.
-        path: PathBuf,
-        /// Whose key.
-        place: String,
-        /// The key.
-        key: &'static str,
-    },
-    /// A value is wrong.
-    #[error("operator description {}: {place} is {value}: {must}", path.display())]
-    BadValue {
-        /// File.
-        path: PathBuf,
-        /// Whose value.
-        place: String,
-        /// The value.
-        value: String,
-        /// What it must be.
-        must: &'static str,
-    },
-    /// The library does not exist.
-    #[error("library {} is not there (looked for {})", .name, list(.looked))]
-    NoLibrary {
-        /// `kernelSo`.
-        name: String,
-        /// Where it was looked for.
-        looked: Vec<PathBuf>,
-    },
-    /// The library can't be loaded.
-    #[error("library {}: {reason}", path.display())]
-    Load {
-        /// File.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// The description does not have the operator.
-    #[error("operator description {} has no operator {name}: there are {}", path.display(), known.join(", "))]
-    NoOperator {
-        /// File.
-        path: PathBuf,
-        /// The name.
-        name: String,
-        /// The operators of the description.
-        known: Vec<String>,
-    },
-    /// The library does not have the function.
-    #[error("library {} has no function {name}", path.display())]
-    NoFunction {
-        /// File.
-        path: PathBuf,
-        /// `functionName`.
-        name: String,
-    },
-}
-
-/// As the message.
-impl std::fmt::Debug for BinaryError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(self, f)
-    }
-}
-
-fn list(paths: &[PathBuf]) -> String {
-    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
-}
-
-impl BinaryError {
-    /// As `aclError`: each kind of mistake has its own number.
-    pub fn acl_code(&self) -> i32 {
-        match self {
-            Self::Read { .. } => call::ACL_ERROR_INVALID_FILE,
-            Self::NotJson { .. } => call::ACL_ERROR_PARSE_FILE,
-            Self::MissingKey { .. } => call::ACL_ERROR_FILE_MISSING_ATTR,
-            Self::BadValue { .. } => call::ACL_ERROR_FILE_ATTR_INVALID,
-            Self::NoLibrary { .. } => call::ACL_ERROR_RT_AICPU_INFO_LOAD_ERROR,
-            Self::Load { .. } => call::ACL_ERROR_OP_LOAD_FAILED,
-            Self::NoOperator { .. } => call::ACL_ERROR_OP_NOT_FOUND,
-            Self::NoFunction { .. } => call::ACL_ERROR_KERNEL_NOT_FOUND,
-        }
-    }
-}
 
 /// Where the library of a kernel is (`cpuKernelMode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,45 +79,6 @@ pub unsafe fn mode(options: *const aclrtBinaryLoadOptions) -> Result<Mode, CallE
         };
     }
     Ok(mode)
-}
-
-/// One operator of a description.
-struct Operator {
-    /// `kernelSo`, found.
-    library: PathBuf,
-    /// `functionName`.
-    function: String,
-}
-
-/// A loaded description.
-pub struct Binary {
-    /// Number of the device that it was loaded for.
-    pub index: i32,
-    device: Device,
-    path: PathBuf,
-    operators: BTreeMap<String, Operator>,
-    /// By path, native libraries only. They stay mapped when this is dropped: a kernel of theirs may still run.
-    libraries: BTreeMap<PathBuf, Library>,
-}
-
-/// A kernel, and its binary.
-#[derive(Clone)]
-pub struct Function {
-    /// Number of the device that it was loaded for.
-    pub index: i32,
-    /// Handle of the binary.
-    pub binary: u64,
-    /// Kernel.
-    pub kernel: Kernel,
-}
-
-impl Drop for Binary {
-    fn drop(&mut self) {
-        for library in std::mem::take(&mut self.libraries).into_values() {
-            // Loading it again finds the same one, so that this does not grow.
-            let _ = library.into_raw();
-        }
-    }
 }
 
 /// Loads a description for the calling thread's device, and gives its handle.

@@ -1,26 +1,25 @@
 //! Communicators of one rank: names, threads, contexts.
 #![forbid(unsafe_code)]
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 
-use super::call::CallError;
-use super::memory::HostBlock;
+use super::error::CallError;
+use super::host_block::HostBlock;
+use super::objects::{CommEntry, Context, ThreadEntry};
 use super::process::{current_device, process};
 use super::support;
 use super::{device, stream};
 use hcomm_sim::event::Caller;
 use host_stub::Device;
-use host_stub::DeviceBuffer;
 use host_stub::Error;
 use host_stub::Stream;
 use host_stub::comm::Comm;
 use host_stub::product::{Acquire, Refusal, Side};
-use host_stub::thread::ThreadConfig;
+use host_stub::thread::{ThreadConfig, ThreadError};
 
 /// Most threads of one call.
 const THREADS_MAX: u32 = 1000;
@@ -32,36 +31,6 @@ const TAG_MAX: usize = 255;
 const ROOT_INFO_MAGIC: [u8; 8] = *b"HCOMMSIM";
 /// Bytes of a root info that are used.
 pub const ROOT_INFO_HEAD: usize = 16;
-
-/// A communicator.
-pub struct CommEntry {
-    /// Number of its device.
-    pub index: i32,
-    device: Device,
-    comm: Comm,
-    contexts: Mutex<HashMap<(Vec<u8>, i32), Context>>,
-}
-
-/// Memory under a tag.
-enum Context {
-    Device(DeviceBuffer),
-    Host(HostBlock),
-}
-
-/// A thread that has been acquired.
-#[derive(Clone, Copy)]
-pub struct ThreadEntry {
-    /// As the device has it.
-    handle: ThreadHandle,
-    /// Number of its device.
-    pub index: i32,
-    /// Handle of its communicator.
-    pub comm: u64,
-    /// Its engine.
-    pub engine: Engine,
-    /// Handle of the program's stream that it belongs to; a thread of the host without one has a stream of its own.
-    pub stream: Option<u64>,
-}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -235,23 +204,6 @@ pub fn acquire_with_stream(
     Ok(thread)
 }
 
-/// Frees the threads of a stream.
-pub fn release_threads_of_stream(stream: u64) {
-    let mut process = process();
-    let is_tied = |(_, entry): &(&u64, &ThreadEntry)| entry.stream == Some(stream);
-    let tied: Vec<u64> = process.threads.iter().filter(is_tied).map(|(thread, _)| *thread).collect();
-    let mut released = Vec::new();
-    for thread in tied {
-        let known = process.threads.remove(&thread);
-        let comm = known.and_then(|known| process.comms.get(known.comm).cloned().ok());
-        released.extend(comm.map(|comm| (comm, ThreadHandle(thread))));
-    }
-    drop(process);
-    for (entry, thread) in released {
-        entry.comm.release_threads(&[thread]);
-    }
-}
-
 /// # Errors
 /// A number of threads that one call can't export.
 pub fn check_export(count: u32) -> Result<(), CallError> {
@@ -271,7 +223,7 @@ pub fn export(handle: u64, threads: &[u64], engine: i32) -> Result<Vec<ThreadHan
     let export = |thread: &u64| match entry.comm.export_thread(ThreadHandle(*thread), engine) {
         _ if *thread == 0 => Err(CallError::Null("one of threads")),
         // Unlike in other functions, it is a wrong argument (1), not one that is not found (6).
-        Err(error @ Error::BadThread { .. }) => Err(CallError::Invalid(error.to_string())),
+        Err(error @ Error::Thread(ThreadError::BadThread { .. })) => Err(CallError::Invalid(error.to_string())),
         result => Ok(result?),
     };
     threads.iter().map(export).collect()
@@ -359,22 +311,6 @@ fn key(tag: &[u8], engine: i32) -> Result<(Vec<u8>, i32), CallError> {
         return Err(CallError::OutOfRange { what: "length of ctxTag", value: tag.len() as i128, must });
     }
     Ok((tag.to_owned(), support::context_engine(engine)?.0))
-}
-
-impl Context {
-    fn ptr(&self) -> *mut c_void {
-        match self {
-            Self::Device(buffer) => std::ptr::with_exposed_provenance_mut(buffer.addr().0 as usize),
-            Self::Host(block) => block.ptr(),
-        }
-    }
-
-    fn len(&self) -> u64 {
-        match self {
-            Self::Device(buffer) => buffer.len(),
-            Self::Host(block) => block.len() as u64,
-        }
-    }
 }
 
 /// Makes memory under a tag: of the device for AICPU engines, of the host for CPU engines.

@@ -3,9 +3,11 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::call::CallError;
-use super::owner::{self, InUse};
-use super::process::{OpenDevice, Process, User, current_index, process, set_current_index, thread_number};
+use super::error::CallError;
+use super::objects::{OpenDevice, User};
+use super::owner::InUse;
+use super::process::{Process, process};
+use super::this_thread::{current_index, set_current_index, thread_number};
 use super::{stderr_log, support, thread_end};
 use hcomm_mapping::SLOTS;
 use host_stub::{Cpu, Device, DeviceOptions};
@@ -94,15 +96,6 @@ pub fn set(index: i32) -> Result<(), CallError> {
     Ok(())
 }
 
-/// A thread has ended. Devices that it has set and not reset stay open, but it no longer counts when other threads reset them.
-pub fn thread_ended(thread: u64) {
-    // In a forked child the threads are not those that have set the devices, and the state may be locked.
-    let Ok(_in_use) = owner::enter() else { return };
-    let mut process = process();
-    let users = process.devices.values_mut().flat_map(|open| &mut open.users);
-    users.filter(|user| user.thread == thread).for_each(|user| user.has_ended = true);
-}
-
 /// The calling thread no longer uses device `index`; the last one closes it, and with it everything that is on it. Threads that
 /// have ended do not count.
 ///
@@ -127,7 +120,7 @@ pub fn reset(index: i32) -> Result<(), CallError> {
     Ok(())
 }
 
-/// Closes all devices, whoever has set them.
+/// Closes all devices, also those that other threads have set.
 pub fn close_all() {
     let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
     let open: Vec<_> = process().devices.keys().copied().collect();

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use hcomm_aicpu::spec::DeviceAddr;
 
-use super::call::CallError;
+use super::error::CallError;
 use super::process::{Place, current_device, place_of};
 use host_stub::Device;
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::call::CallError;
+use super::error::CallError;
 
 /// Top byte of every handle. No address of a process has it, so a handle that is used as a pointer faults.
 const MARK: u64 = 0x5a << 56;

@@ -8,9 +8,11 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use hcomm_aicpu::abi;
 use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 
-use super::call::{self, CallError, hccl};
-use super::comm::{self, ThreadEntry};
+use super::call::{self, hccl};
+use super::comm;
+use super::error::CallError;
 use super::hcomm_res_defs::ThreadHandle;
+use super::objects::ThreadEntry;
 use super::process::process;
 use super::support;
 use host_stub::backend::native::in_kernel;

@@ -5,10 +5,9 @@
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use super::call::{
-    ACL_ERROR_INVALID_FILE, ACL_ERROR_PARSE_FILE, ACL_ERROR_REPEAT_INITIALIZE, ACL_ERROR_UNINITIALIZE, CallError,
-};
+use super::codes::{ACL_ERROR_INVALID_FILE, ACL_ERROR_PARSE_FILE, ACL_ERROR_REPEAT_INITIALIZE, ACL_ERROR_UNINITIALIZE};
 use super::device;
+use super::error::CallError;
 use host_stub::file;
 
 /// Most bytes of a configuration.

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use super::call::{ACL_ERROR_INVALID_PARAM, ACL_SUCCESS};
+use super::codes::{ACL_ERROR_INVALID_PARAM, ACL_SUCCESS};
 
 /// The one level that there is: the calling thread's errors.
 const ACL_RT_THREAD_LEVEL: i32 = 0;

@@ -4,8 +4,8 @@ use std::ffi::c_void;
 use std::time::Duration;
 
 use super::acl_base::{TIMEOUT, aclrtLaunchKernelCfg, number};
-use super::binary::Function;
-use super::call::CallError;
+use super::error::CallError;
+use super::objects::{Args, Function};
 use super::process::process;
 use super::stream;
 
@@ -13,18 +13,6 @@ use super::stream;
 const ALIGN: usize = 8;
 /// Arguments that have been launched and are kept: programs may launch them again, and nothing says when they are done.
 const LAUNCHED_MAX: usize = 1024;
-
-/// Arguments of a launch.
-pub struct Args {
-    /// Number of the device.
-    pub index: i32,
-    /// Handle of the binary.
-    pub binary: u64,
-    function: u64,
-    bytes: Vec<u8>,
-    appended: u64,
-    is_final: bool,
-}
 
 /// Handle of new arguments for a function.
 ///

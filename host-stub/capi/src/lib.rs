@@ -6,9 +6,10 @@
 //! | `hccl_types`, `hccl_comm`, `hccl_res`, `hccl_res_expt` | source of `include/hccl/` |
 //! | `hcomm_res_defs`, `hcomm_primitives` | source of `include/hcomm/`; functions `Hcomm*`, on the host and in native kernels |
 //! | `init`, `fill`, `last_error`, `error_text` | what the functions of those names do |
+//! | `codes`, `error`, `binary_error` | why functions fail, and with which numbers |
 //! | `call`, `recent` | what every function does: errors to codes, panics to codes, the recent message |
-//! | `process`, `handles` | the one state that a process has: devices by number, live handles |
-//! | `owner`, `thread_end` | what becomes of it after a fork, and when a thread ends |
+//! | `process`, `handles`, `objects`, `host_block` | the one state that a process has: devices by number, live handles, and what they name |
+//! | `owner`, `this_thread`, `thread_end` | what belongs to a process or a thread, and what happens after a fork and when a thread ends |
 //! | `device`, `stream`, `notify`, `memory`, `binary`, `launch`, `comm` | what the functions do |
 //! | `library` | loads the shared libraries of native kernels |
 //! | `support` | what product and engine allow: every such decision is made there |
@@ -20,9 +21,12 @@
 mod acl_base;
 mod acl_rt;
 mod binary;
+mod binary_error;
 mod call;
+mod codes;
 mod comm;
 mod device;
+mod error;
 mod error_text;
 mod fill;
 mod handles;
@@ -32,16 +36,19 @@ mod hccl_res_expt;
 mod hccl_types;
 mod hcomm_primitives;
 mod hcomm_res_defs;
+mod host_block;
 mod init;
 mod last_error;
 mod launch;
 mod library;
 mod memory;
 mod notify;
+mod objects;
 mod owner;
 mod process;
 mod recent;
 mod stderr_log;
 mod stream;
 mod support;
+mod this_thread;
 mod thread_end;

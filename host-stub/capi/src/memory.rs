@@ -1,8 +1,6 @@
 //! Memory of devices and of the host, and copies between them.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
-use std::ptr::NonNull;
 
 use hcomm_aicpu::spec::DeviceAddr;
 
@@ -10,12 +8,12 @@ use super::acl_base::{
     ACL_MEM_ACCESS_USER_SPACE_READONLY, ACL_RT_MEM_ATTR_DEVICE_ID, ACL_RT_MEM_ATTR_MODULE_ID, ACL_RT_MEM_ATTR_VA_FLAG,
     aclrtMallocAttribute, aclrtMallocConfig, number,
 };
-use super::call::{CallError, bytes_arg, not_null};
+use super::call::{bytes_arg, not_null};
+use super::error::CallError;
+use super::host_block::HostBlock;
 use super::process::{Place, current_device, place_of, process};
 use host_stub::Device;
 
-/// Alignment of host memory.
-const HOST_ALIGN: usize = 64;
 /// Bytes that a copy between two devices takes at a time.
 const BOUNCE_LEN: u64 = 1 << 20;
 /// Kinds of copy: 0 to this. The addresses decide the direction of a copy; the kind is a hint.
@@ -84,55 +82,6 @@ pub fn free(ptr: *mut c_void) -> Result<(), CallError> {
         _ if ptr.is_null() => Err(CallError::Null("devPtr")),
         Place::Device(device) => Ok(device.free(DeviceAddr::from(ptr))?),
         Place::Host | Place::Closed => Err(CallError::Invalid(format!("{ptr:p} is not memory of an open device"))),
-    }
-}
-
-/// Zeroed memory of the host that C code may read and write, freed on drop.
-pub struct HostBlock {
-    ptr: NonNull<u8>,
-    layout: Layout,
-}
-
-// SAFETY: plain memory that belongs to no thread.
-unsafe impl Send for HostBlock {}
-
-impl HostBlock {
-    /// # Errors
-    /// A size of 0, or no room.
-    pub fn new(size: usize) -> Result<Self, CallError> {
-        let wrong = || CallError::OutOfRange { what: "size", value: size as i128, must: "must be from 1 to 2^63 - 64" };
-        let layout = Layout::from_size_align(size, HOST_ALIGN).ok().filter(|_| size != 0).ok_or_else(wrong)?;
-        // SAFETY: the layout has at least one byte.
-        let ptr = unsafe { alloc_zeroed(layout) };
-        let no_room = || CallError::Unavailable(format!("no host memory for {size} bytes"));
-        Ok(Self { ptr: NonNull::new(ptr).ok_or_else(no_room)?, layout })
-    }
-
-    /// First byte.
-    pub fn ptr(&self) -> *mut c_void {
-        self.ptr.as_ptr().cast()
-    }
-
-    /// Bytes.
-    pub fn len(&self) -> usize {
-        self.layout.size()
-    }
-
-    /// Copies `bytes` to `offset`.
-    ///
-    /// # Panics
-    /// They do not fit.
-    pub fn write(&self, offset: usize, bytes: &[u8]) {
-        assert!(offset <= self.len() && bytes.len() <= self.len() - offset, "{offset} + {} bytes", bytes.len());
-        // SAFETY: inside the block, as was checked; the bytes of a C caller may even be in it.
-        unsafe { std::ptr::copy(bytes.as_ptr(), self.ptr.as_ptr().add(offset), bytes.len()) };
-    }
-}
-
-impl Drop for HostBlock {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout, and freed here only.
-        unsafe { dealloc(self.ptr.as_ptr(), self.layout) };
     }
 }
 

@@ -4,19 +4,12 @@
 use std::sync::Arc;
 
 use super::acl_base::{ACL_NOTIFY_DEFAULT, ACL_NOTIFY_DEVICE_USE_ONLY};
-use super::call::CallError;
+use super::error::CallError;
+use super::objects::NotifyEntry;
 use super::process::{current_device, process};
 use super::stream;
 use host_stub::Stream;
 use host_stub::control::Notify;
-
-/// A notify and the number of its device.
-#[derive(Clone)]
-pub struct NotifyEntry {
-    /// Device.
-    pub index: i32,
-    notify: Arc<Notify>,
-}
 
 /// Handle of a new notify on the calling thread's device.
 ///

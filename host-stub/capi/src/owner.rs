@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::call::CallError;
+use super::error::CallError;
 
 /// Id of the process that the state belongs to; 0: no call has been made.
 static OWNER: AtomicU32 = AtomicU32::new(0);

@@ -1,51 +1,16 @@
 //! The one state that a process has: devices by number, live handles, host memory.
 #![forbid(unsafe_code)]
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use super::binary::{Binary, Function};
-use super::call::CallError;
-use super::comm::{CommEntry, ThreadEntry};
+use super::error::CallError;
 use super::handles::Handles;
-use super::launch::Args;
-use super::memory::HostBlock;
-use super::notify::NotifyEntry;
-use super::owner::InUse;
+use super::host_block::HostBlock;
+use super::objects::{Args, Binary, CommEntry, Function, NotifyEntry, OpenDevice, StreamEntry, ThreadEntry};
+use super::this_thread::current_index;
 use hcomm_mapping::{is_device_address, is_mapped};
 use host_stub::Device;
-use host_stub::Stream;
-
-/// A device that is open.
-pub struct OpenDevice {
-    /// The device.
-    pub device: Device,
-    /// Threads that have set it and not reset it.
-    pub users: Vec<User>,
-    /// Handle of the stream that the null handle means.
-    pub default_stream: Option<u64>,
-    /// A forked child must not use the state while a device is open.
-    pub _in_use: InUse,
-}
-
-/// A thread that has set a device.
-pub struct User {
-    /// Its number ([`thread_number`]).
-    pub thread: u64,
-    /// It has ended without a reset.
-    pub has_ended: bool,
-}
-
-/// A stream and the number of its device.
-#[derive(Clone)]
-pub struct StreamEntry {
-    /// Device.
-    pub index: i32,
-    /// Stream.
-    pub stream: Arc<Stream>,
-}
 
 /// What handles and numbers name.
 pub struct Process {
@@ -92,33 +57,9 @@ static PROCESS: LazyLock<Mutex<Process>> = LazyLock::new(|| {
     })
 });
 
-/// Number of the next thread that asks for one.
-static NEXT_THREAD: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    static THREAD: u64 = NEXT_THREAD.fetch_add(1, Ordering::Relaxed);
-    /// Number of the device that this thread has set.
-    static CURRENT_DEVICE: Cell<Option<i32>> = const { Cell::new(None) };
-}
-
 /// The state. Held for single updates: nothing waits for a device, and nothing of one is dropped, while it is held.
 pub fn process() -> MutexGuard<'static, Process> {
     PROCESS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Number of the calling thread. Never used again by another one.
-pub fn thread_number() -> u64 {
-    THREAD.with(|number| *number)
-}
-
-/// Number of the calling thread's device, open or not.
-pub fn current_index() -> Option<i32> {
-    CURRENT_DEVICE.get()
-}
-
-/// Sets the number of the calling thread's device.
-pub fn set_current_index(index: Option<i32>) {
-    CURRENT_DEVICE.set(index);
 }
 
 /// The calling thread's device and its number.

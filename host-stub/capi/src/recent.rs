@@ -7,7 +7,7 @@ use std::ffi::{CString, c_char};
 use std::ptr;
 use std::sync::Mutex;
 
-use super::process::thread_number;
+use super::this_thread::thread_number;
 
 /// Messages that are kept for one thread until it reads them.
 const RECENT_MAX: usize = 8;

@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::call::CallError;
-use super::comm;
-use super::process::{StreamEntry, current_device, process};
+use hcomm_aicpu::spec::thread::ThreadHandle;
+
+use super::error::CallError;
+use super::objects::{StreamEntry, ThreadEntry};
+use super::process::{current_device, process};
 use host_stub::Stream;
 
 /// `aclrtSynchronizeStreamWithTimeout`: no limit.
@@ -48,9 +50,26 @@ pub fn get(handle: u64) -> Result<StreamEntry, CallError> {
 /// Unknown stream; null, since the default stream exists as long as its device.
 pub fn destroy(handle: u64) -> Result<(), CallError> {
     let entry = process().streams.remove(handle)?;
-    comm::release_threads_of_stream(handle);
+    release_threads(handle);
     drop(entry);
     Ok(())
+}
+
+/// Frees the threads of a stream.
+fn release_threads(stream: u64) {
+    let mut process = process();
+    let is_tied = |(_, entry): &(&u64, &ThreadEntry)| entry.stream == Some(stream);
+    let tied: Vec<u64> = process.threads.iter().filter(is_tied).map(|(thread, _)| *thread).collect();
+    let mut released = Vec::new();
+    for thread in tied {
+        let known = process.threads.remove(&thread);
+        let comm = known.and_then(|known| process.comms.get(known.comm).cloned().ok());
+        released.extend(comm.map(|comm| (comm, ThreadHandle(thread))));
+    }
+    drop(process);
+    for (entry, thread) in released {
+        entry.comm.release_threads(&[thread]);
+    }
 }
 
 /// Waits for a stream.

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 
 use hcomm_aicpu::spec::thread::Engine;
 
-use super::call::CallError;
+use super::error::CallError;
 use host_stub::Error;
 use host_stub::product::{Acquire, DEFAULT_PRODUCT, PRODUCTS, Product, Refusal, Side};
 

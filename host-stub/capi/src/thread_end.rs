@@ -1,4 +1,4 @@
-//! Calls a function at the end of threads.
+//! Notices when a thread ends: the devices that it has set count it no longer.
 //!
 //! By a key of thread-specific data of the C library, and not by a thread-local of Rust: the destructor of a key runs again for
 //! a thread that calls [`watch`] in the destructor of another key, which is later than all of Rust's.
@@ -7,8 +7,9 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::panic::catch_unwind;
 use std::sync::OnceLock;
 
-use super::device;
-use super::process::thread_number;
+use super::owner;
+use super::process::process;
+use super::this_thread::thread_number;
 
 unsafe extern "C" {
     /// POSIX. Makes a key; `destructor` is called with the value of each thread that ends, unless it is null.
@@ -17,7 +18,7 @@ unsafe extern "C" {
     fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
 }
 
-/// Lets [`device::thread_ended`] be called when the calling thread ends. In a process without a free key the end of
+/// Notices when the calling thread ends. In a process without a free key the end of
 /// threads is not noticed.
 pub fn watch() {
     static KEY: OnceLock<Option<c_uint>> = OnceLock::new();
@@ -40,5 +41,14 @@ pub fn watch() {
 unsafe extern "C" fn at_end(value: *mut c_void) {
     let thread = value.addr() as u64 - 1;
     // Nothing may unwind into the C library; a panic has printed its message.
-    let _ = catch_unwind(|| device::thread_ended(thread));
+    let _ = catch_unwind(|| thread_ended(thread));
+}
+
+/// A thread has ended. Devices that it has set and not reset stay open, but it no longer counts when other threads reset them.
+fn thread_ended(thread: u64) {
+    // In a forked child the threads are not those that have set the devices, and the state may be locked.
+    let Ok(_in_use) = owner::enter() else { return };
+    let mut process = process();
+    let users = process.devices.values_mut().flat_map(|open| &mut open.users);
+    users.filter(|user| user.thread == thread).for_each(|user| user.has_ended = true);
 }

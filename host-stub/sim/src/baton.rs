@@ -34,7 +34,7 @@ pub struct Gone;
 pub enum NoTurn {
     /// The device closes.
     Gone,
-    /// Nobody could go on, and no other host thread has changed that for as long as the watchdog waits.
+    /// Nothing could go on, and no other host thread has changed that for as long as the watchdog waits.
     Deadlock,
 }
 
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_runs_without_a_host() {
+    fn nothing_runs_without_a_host() {
         let baton = Baton::new(Box::new(Seed::new(1)), 2, WATCHDOG);
         std::thread::scope(|scope| {
             let scheduler = scope.spawn(|| baton.begin_scheduler());

@@ -7,6 +7,7 @@
 pub mod alloc;
 pub mod baton;
 pub mod check;
+pub mod comm_table;
 pub mod cpu;
 pub mod deadlock;
 pub mod decode;
@@ -26,6 +27,7 @@ pub mod kernel;
 mod leftovers;
 pub mod memory;
 pub mod notify;
+mod notify_ids;
 mod operations;
 pub mod order;
 pub mod queue;
@@ -38,5 +40,6 @@ mod scheduler_tests;
 pub mod shared;
 pub mod stall;
 pub mod stream;
+pub mod threads;
 
 pub use stream::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamId, StreamShared};

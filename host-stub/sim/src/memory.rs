@@ -43,6 +43,19 @@ pub trait Memory: Send + Sync + 'static {
     /// [`OutsideHbm`].
     fn write_value(&self, addr: u64, value: u32) -> Result<(), OutsideHbm>;
 
+    /// Writes bytes of HBM, for the host.
+    ///
+    /// # Errors
+    /// [`OutsideHbm`].
+    fn write_hbm(&self, addr: u64, bytes: &[u8]) -> Result<(), OutsideHbm>;
+
+    /// Stores the 64-bit word at `addr` of HBM, which is a multiple of 8. An AI CPU that reads it with acquire sees all that
+    /// was written before.
+    ///
+    /// # Errors
+    /// [`OutsideHbm`], also for an unaligned address.
+    fn publish_hbm_word(&self, addr: u64, value: u64) -> Result<(), OutsideHbm>;
+
     /// Gives the memory of a range of HBM that holds nothing back to the system, if it can. What is read there next is zero, or
     /// what was there before.
     fn discard(&self, addr: u64, len: u64) {

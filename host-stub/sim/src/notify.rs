@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn id_of_nobody_is_refused() {
+    fn unallocated_id_is_refused() {
         let mut table = table();
         table.remove(ID);
         assert_eq!(table.record(ID, Effect::Set, BY, &Before::default()), Err(NoSuchNotify(ID)));

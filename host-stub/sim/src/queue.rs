@@ -128,7 +128,7 @@ pub fn check_doorbell(depth: u32, tail: u32) -> Result<(), DoorbellError> {
     }
 }
 
-/// What anybody may know of a queue without asking the scheduler.
+/// What every thread of the process may read of a queue without asking the scheduler.
 #[derive(Debug, Default)]
 pub struct QueueEntry {
     /// Entries of the ring, 0 while the queue belongs to no thread.
@@ -145,6 +145,23 @@ pub struct QueueEntry {
     pub rings: AtomicU64,
     /// Whether the scheduler has been told that the queue was rung, and has not yet found it empty since.
     pub noticed: AtomicBool,
+}
+
+impl QueueEntry {
+    /// Counts again from 0, for another thread. Its queue is free.
+    pub fn clear(&self) {
+        self.doorbells.store(0, Ordering::Relaxed);
+        self.tasks.store(0, Ordering::Relaxed);
+        self.rung.store(0, Ordering::Relaxed);
+        self.rings.store(0, Ordering::Relaxed);
+        self.refuse_at.store(0, Ordering::Relaxed);
+        self.noticed.store(false, Ordering::Relaxed);
+    }
+
+    /// Tasks that were carried out, and doorbells that were rung.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.tasks.load(Ordering::Relaxed), self.doorbells.load(Ordering::Relaxed))
+    }
 }
 
 /// All queues of a device.

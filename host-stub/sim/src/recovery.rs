@@ -76,7 +76,7 @@ impl<M: Memory> Scheduler<M> {
                 }
                 Recovery::Resume(ref ids, _) if !self.can_resume(ids) => self.recoveries.push(recovery),
                 Recovery::Resume(ids, reply) => {
-                    ids.iter().for_each(|sq_id| self.start_queue_anew(*sq_id));
+                    ids.iter().for_each(|sq_id| self.restart_queue(*sq_id));
                     // The caller may have stopped waiting.
                     let _ = reply.try_send(());
                 }
@@ -99,7 +99,7 @@ impl<M: Memory> Scheduler<M> {
         }
         for sq_id in 0..self.shared.queues.count() {
             match self.queue_mut(sq_id) {
-                Some(_) => self.start_queue_anew(sq_id),
+                Some(_) => self.restart_queue(sq_id),
                 // Somebody may have rung it all the same.
                 None => Registers::of(&*self.shared.memory, sq_id).reset(),
             }
@@ -111,7 +111,7 @@ impl<M: Memory> Scheduler<M> {
     }
 
     /// Empties a queue: head and tail are 0, and the device crate finds that out by the epoch. Its faults end.
-    fn start_queue_anew(&mut self, sq_id: u32) {
+    fn restart_queue(&mut self, sq_id: u32) {
         let Some(queue) = self.queue_mut(sq_id) else { return };
         (queue.head, queue.rung, queue.count) = (0, 0, 0);
         (queue.stopped, queue.suspended) = (false, false);
@@ -124,7 +124,7 @@ impl<M: Memory> Scheduler<M> {
         if let Some(entry) = self.shared.queues.get(sq_id) {
             entry.refuse_at.store(0, Ordering::Relaxed);
             entry.rung.store(rung_total, Ordering::Relaxed);
-            // Nobody rings now. The next doorbell must be told.
+            // No kernel rings now. The next doorbell must be told.
             entry.noticed.store(false, Ordering::Relaxed);
         }
         self.shared.events.forget_owners(sq_id);

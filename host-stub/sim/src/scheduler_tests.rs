@@ -47,8 +47,7 @@ impl VecMemory {
     }
 
     fn write(&self, addr: u64, bytes: &[u8]) {
-        let range = self.range(addr, bytes.len() as u64).unwrap();
-        self.hbm.lock().unwrap()[range].copy_from_slice(bytes);
+        self.write_hbm(addr, bytes).unwrap();
     }
 
     fn read(&self, addr: u64, len: u64) -> Vec<u8> {
@@ -84,6 +83,17 @@ impl Memory for VecMemory {
         let range = self.range(addr, 4)?;
         self.hbm.lock().unwrap()[range].copy_from_slice(&value.to_le_bytes());
         Ok(())
+    }
+
+    fn write_hbm(&self, addr: u64, bytes: &[u8]) -> Result<(), OutsideHbm> {
+        let range = self.range(addr, bytes.len() as u64)?;
+        self.hbm.lock().unwrap()[range].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn publish_hbm_word(&self, addr: u64, value: u64) -> Result<(), OutsideHbm> {
+        assert!(addr.is_multiple_of(8), "{addr:#x}");
+        self.write_hbm(addr, &value.to_le_bytes())
     }
 
     fn word64(&self, phys: u64) -> &AtomicU64 {
@@ -185,9 +195,7 @@ impl Rig {
         let scheduler = Scheduler::new(Arc::clone(&shared), cpu, None);
         let stream = Arc::new(StreamShared::new(9));
         shared.inbox.send(Command::AddStream(Arc::clone(&stream)));
-        shared.inbox.send(Command::AddQueue(QueueConfig { stream_id: 7, sq_id: 1, base: ring, depth }));
-        shared.queues.get(1).unwrap().depth.store(depth, std::sync::atomic::Ordering::Relaxed);
-        Registers::of(&*shared.memory, 1).enable(1);
+        shared.add_queue(QueueConfig { stream_id: 7, sq_id: 1, base: ring, depth }, 1, 0);
         Self { shared, scheduler, end, late, stream, ring, depth, src, dst, now: Duration::ZERO }
     }
 
@@ -581,7 +589,7 @@ fn limit_of_a_wait_is_in_seconds() {
 
 /// Case 39.
 #[test]
-fn limit_0_is_for_ever() {
+fn limit_0_means_no_limit() {
     let mut rig = waiting_rig(0);
     rig.now = Duration::from_secs(u64::MAX / 2);
     assert_eq!(rig.settle(), Progress::Idle);
@@ -606,7 +614,7 @@ fn longest_limit_does_not_wrap() {
 }
 
 #[test]
-fn wait_that_nobody_synchronises_with_is_no_deadlock() {
+fn unsynchronised_wait_is_no_deadlock() {
     let mut rig = waiting_rig(0);
     rig.now = Duration::from_secs(100);
     assert_eq!(rig.settle(), Progress::Idle);
@@ -618,7 +626,7 @@ fn wait_that_nobody_synchronises_with_is_no_deadlock() {
 }
 
 #[test]
-fn notify_of_nobody_fails_its_task() {
+fn task_with_an_unallocated_notify_fails() {
     let mut rig = Rig::new(8, false);
     rig.put_sqe(0, notify_sqe(1, 0x1_ffff, None));
     rig.shared.ring(1, 1, ORIGIN).unwrap();

@@ -16,7 +16,7 @@ use super::event::{Feed, HostThread, Origin, Range, What};
 use super::fault::FaultLog;
 use super::inbox::{Command, Inbox};
 use super::memory::Memory;
-use super::queue::{QueueTable, Registers, check_doorbell, distance};
+use super::queue::{QueueConfig, QueueEntry, QueueTable, Registers, check_doorbell, distance};
 
 /// Counters of a device.
 #[derive(Debug, Default)]
@@ -142,6 +142,45 @@ impl<M: Memory> Shared<M> {
             self.memory.discard(start, len);
         }
         Ok(())
+    }
+
+    /// Entry of queue `sq_id`.
+    ///
+    /// # Panics
+    /// If there is no such queue.
+    pub fn queue_entry(&self, sq_id: u32) -> &QueueEntry {
+        self.queues.get(sq_id).unwrap_or_else(|| panic!("queue {sq_id} of {}", self.queues.count()))
+    }
+
+    /// Makes and enables a queue for a thread of `generation`. `refuse_at`: number of the doorbell that is refused, counted
+    /// from 1; 0 = none.
+    ///
+    /// # Panics
+    /// If there is no such queue.
+    pub fn add_queue(&self, config: QueueConfig, generation: u16, refuse_at: u64) {
+        let QueueConfig { sq_id, depth, .. } = config;
+        let (registers, entry) = (Registers::of(&*self.memory, sq_id), self.queue_entry(sq_id));
+        registers.reset();
+        entry.clear();
+        entry.refuse_at.store(refuse_at, Ordering::Relaxed);
+        self.inbox.send(Command::AddQueue(config));
+        entry.depth.store(depth, Ordering::Release);
+        registers.enable(generation);
+    }
+
+    /// Lets the status of a queue say that its doorbells are refused.
+    pub fn announce_refused_doorbell(&self, sq_id: u32) {
+        Registers::of(&*self.memory, sq_id).set_state(QueueStatus::REFUSING);
+        self.inbox.send(Command::Refused(sq_id));
+    }
+
+    /// Tells the device that a queue is free: doorbells of it are refused.
+    ///
+    /// # Panics
+    /// If there is no such queue.
+    pub fn free_queue(&self, sq_id: u32) {
+        Registers::of(&*self.memory, sq_id).set_state(QueueStatus::FREE);
+        self.queue_entry(sq_id).depth.store(0, Ordering::Release);
     }
 
     /// Waits for an answer of the scheduler: at most `limit`, but in deterministic mode as long as anything goes on.

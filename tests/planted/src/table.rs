@@ -98,8 +98,8 @@ pub const TABLE: &[Bug] = &[
     sim("suspended queue is observed", QUEUE, "HwQueue::observe", Change::Never("suspended")),
     sim("tail outside the ring is taken", QUEUE, "HwQueue::observe", Change::Drop("check_doorbell")),
     sim("suspended queue keeps its tasks", RECOVERY, "suspend", Change::Drop("drop_tasks")),
-    sim("registers keep their values over a resume", RECOVERY, "start_queue_anew", Change::Drop("reset")),
-    sim("wait outlives a resume", RECOVERY, "start_queue_anew", Change::Drop("wait")),
+    sim("registers keep their values over a resume", RECOVERY, "restart_queue", Change::Drop("reset")),
+    sim("wait outlives a resume", RECOVERY, "restart_queue", Change::Drop("wait")),
     sim("freed queue keeps its tasks", SCHEDULER, "handle_command", Change::Drop("drop_tasks")),
     sim("late waits are never ended", SCHEDULER, "step", Change::Drop("end_late_waits")),
     // Notifies.

@@ -1,0 +1,152 @@
+//! What handles and numbers of a program name. The files of these names say what can be done with them.
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::c_void;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
+use libloading::os::unix::Library;
+
+use super::host_block::HostBlock;
+use super::owner::InUse;
+use host_stub::comm::Comm;
+use host_stub::control::Notify;
+use host_stub::{Device, DeviceBuffer, Kernel, Stream};
+
+/// A device that is open.
+pub struct OpenDevice {
+    /// The device.
+    pub device: Device,
+    /// Threads that have set it and not reset it.
+    pub users: Vec<User>,
+    /// Handle of the stream that the null handle means.
+    pub default_stream: Option<u64>,
+    /// A forked child must not use the state while a device is open.
+    pub _in_use: InUse,
+}
+
+/// A thread that has set a device.
+pub struct User {
+    /// Its number ([`thread_number`]).
+    pub thread: u64,
+    /// It has ended without a reset.
+    pub has_ended: bool,
+}
+
+/// A stream and the number of its device.
+#[derive(Clone)]
+pub struct StreamEntry {
+    /// Device.
+    pub index: i32,
+    /// Stream.
+    pub stream: Arc<Stream>,
+}
+
+/// A notify and the number of its device.
+#[derive(Clone)]
+pub struct NotifyEntry {
+    /// Device.
+    pub index: i32,
+    pub notify: Arc<Notify>,
+}
+
+/// One operator of a description.
+pub struct Operator {
+    /// `kernelSo`, found.
+    pub library: PathBuf,
+    /// `functionName`.
+    pub function: String,
+}
+
+/// A loaded description.
+pub struct Binary {
+    /// Number of the device that it was loaded for.
+    pub index: i32,
+    pub device: Device,
+    pub path: PathBuf,
+    pub operators: BTreeMap<String, Operator>,
+    /// By path, native libraries only. They stay mapped when this is dropped: a kernel of theirs may still run.
+    pub libraries: BTreeMap<PathBuf, Library>,
+}
+
+/// A kernel, and its binary.
+#[derive(Clone)]
+pub struct Function {
+    /// Number of the device that it was loaded for.
+    pub index: i32,
+    /// Handle of the binary.
+    pub binary: u64,
+    /// Kernel.
+    pub kernel: Kernel,
+}
+
+impl Drop for Binary {
+    fn drop(&mut self) {
+        for library in std::mem::take(&mut self.libraries).into_values() {
+            // Loading it again finds the same one, so that this does not grow.
+            let _ = library.into_raw();
+        }
+    }
+}
+
+/// Arguments of a launch.
+pub struct Args {
+    /// Number of the device.
+    pub index: i32,
+    /// Handle of the binary.
+    pub binary: u64,
+    pub function: u64,
+    pub bytes: Vec<u8>,
+    pub appended: u64,
+    pub is_final: bool,
+}
+
+/// A communicator.
+pub struct CommEntry {
+    /// Number of its device.
+    pub index: i32,
+    pub device: Device,
+    pub comm: Comm,
+    pub contexts: Mutex<HashMap<(Vec<u8>, i32), Context>>,
+}
+
+/// Memory under a tag.
+pub enum Context {
+    Device(DeviceBuffer),
+    Host(HostBlock),
+}
+
+/// A thread that has been acquired.
+#[derive(Clone, Copy)]
+pub struct ThreadEntry {
+    /// As the device has it.
+    pub handle: ThreadHandle,
+    /// Number of its device.
+    pub index: i32,
+    /// Handle of its communicator.
+    pub comm: u64,
+    /// Its engine.
+    pub engine: Engine,
+    /// Handle of the program's stream that it belongs to; a thread of the host without one has a stream of its own.
+    pub stream: Option<u64>,
+}
+
+impl Context {
+    /// First byte.
+    pub fn ptr(&self) -> *mut c_void {
+        match self {
+            Self::Device(buffer) => std::ptr::with_exposed_provenance_mut(buffer.addr().0 as usize),
+            Self::Host(block) => block.ptr(),
+        }
+    }
+
+    /// Bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Device(buffer) => buffer.len(),
+            Self::Host(block) => block.len() as u64,
+        }
+    }
+}

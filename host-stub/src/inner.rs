@@ -1,0 +1,130 @@
+//! What all handles to a device share: the device's parts, and whether it still works.
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hcomm_aicpu::spec::DeviceAddr;
+
+use crate::error::Error;
+use crate::loader::Image;
+use crate::options::DeviceOptions;
+use hcomm_mapping::SharedMemory;
+use hcomm_sim::alloc::Kind;
+use hcomm_sim::check::findings::{Findings, Receiver};
+use hcomm_sim::check::list::Check;
+use hcomm_sim::comm_table::CommTable;
+use hcomm_sim::event::HostThread;
+use hcomm_sim::fault::{Fault, FaultCounter, KernelFault};
+use hcomm_sim::inbox::Command;
+use hcomm_sim::shared::Shared;
+use hcomm_sim::threads::Threads;
+
+/// How long a reset of queues or of the device may take: longer than the largest task, and than a boot.
+pub(crate) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What all handles to a device share.
+pub(crate) struct Inner {
+    pub(crate) shared: Arc<Shared<SharedMemory>>,
+    pub(crate) options: DeviceOptions,
+    pub(crate) threads: Threads<SharedMemory>,
+    pub(crate) comms: Mutex<CommTable>,
+    pub(crate) scheduler: OnceLock<JoinHandle<()>>,
+    pub(crate) image: Option<Arc<Image>>,
+    pub(crate) next_stream_id: AtomicU32,
+    pub(crate) kernel_faults: Mutex<FaultCounter>,
+    pub(crate) findings: Arc<Findings>,
+    /// Id of the process that has opened it.
+    pub(crate) owner: u32,
+}
+
+impl Inner {
+    /// Numbers for `count` new streams: the first of them.
+    pub(crate) fn stream_ids(&self, count: u32) -> u32 {
+        self.next_stream_id.fetch_add(count, Ordering::Relaxed)
+    }
+
+    /// The fault that the plan has for the next launch on a stream.
+    pub(crate) fn kernel_fault(&self, stream_id: u32) -> Option<KernelFault> {
+        let rule = self.kernel_faults.lock().unwrap_or_else(PoisonError::into_inner).launch(stream_id)?;
+        self.shared.fault_log.note(rule);
+        match rule.fault {
+            Fault::Kernel(fault) => Some(fault),
+            _ => None,
+        }
+    }
+
+    /// Whether the scheduler has ended.
+    pub(crate) fn scheduler_gone(&self) -> bool {
+        // A scheduler that has crashed has failed the device first.
+        let has_crashed = || self.shared.failed.is_set() && self.shared.inbox.is_closed();
+        self.is_forked() || has_crashed() || self.scheduler.get().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Whether this is a copy of the device in a forked child, which has none of its threads.
+    pub(crate) fn is_forked(&self) -> bool {
+        std::process::id() != self.owner
+    }
+
+    /// # Errors
+    /// [`Error::Forked`].
+    pub(crate) fn check_owner(&self) -> Result<(), Error> {
+        if self.is_forked() { Err(Error::Forked { owner: self.owner }) } else { Ok(()) }
+    }
+
+    /// # Errors
+    /// [`Error::AlreadyFailed`], or [`Error::Forked`].
+    pub(crate) fn check_alive(&self) -> Result<(), Error> {
+        self.check_owner()?;
+        match self.shared.failed.get() {
+            None => Ok(()),
+            Some(error) => Err(Error::AlreadyFailed(error)),
+        }
+    }
+
+    /// # Errors
+    /// [`Error::Race`]: what the checks have found for `receiver`, once.
+    pub(crate) fn check_findings(&self, receiver: Receiver) -> Result<(), Error> {
+        if !self.shared.checks.is_on(Check::Race) {
+            return Ok(());
+        }
+        self.shared.events.flush();
+        self.findings.take(receiver).map_or(Ok(()), |race| Err(Error::Race(Box::new(race))))
+    }
+
+    pub(crate) fn allocate(&self, len: u64, kind: Kind) -> Result<DeviceAddr, Error> {
+        let _call = self.shared.events.host_call();
+        Ok(DeviceAddr(self.shared.allocate(len, kind)?))
+    }
+
+    /// Frees what the device itself has allocated.
+    pub(crate) fn free_own(&self, addr: DeviceAddr) {
+        self.shared.free_own(addr.0, Some(HostThread::current()));
+    }
+
+    pub(crate) fn free_user(&self, addr: DeviceAddr) -> Result<(), Error> {
+        self.check_owner()?;
+        let _call = self.shared.events.host_call();
+        self.shared.free_user(addr.0)?;
+        self.check_findings(Receiver::Host(HostThread::current()))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if self.is_forked() {
+            // There is no thread to stop, and a lock that another thread held stays locked.
+            return;
+        }
+        self.shared.inbox.send(Command::Stop);
+        if let Some(baton) = &self.shared.baton {
+            baton.close();
+        }
+        if let Some(scheduler) = self.scheduler.take() {
+            // If it panicked, its message has been printed.
+            let _ = scheduler.join();
+        }
+    }
+}

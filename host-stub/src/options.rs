@@ -1,0 +1,152 @@
+//! How a device is opened.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hcomm_aicpu::spec::queue::DEFAULT_DEPTH;
+
+use crate::error::Error;
+use crate::limits::is_depth;
+use crate::product::{DEFAULT_PRODUCT, Product};
+use hcomm_sim::check::list::{CHECK_VAR, Checks};
+use hcomm_sim::deadlock::{self, LIMIT_VAR};
+use hcomm_sim::fault::{Fault, FaultPlan};
+use hcomm_sim::scheduler::SchedulerConfig;
+
+/// Which AI CPU runs the kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cpu {
+    /// The AArch64 image on an emulated processor.
+    #[default]
+    Qemu,
+    /// The kernels that are linked into this program, on threads of the host.
+    Native,
+}
+
+/// How a device is opened.
+#[derive(Clone, Debug)]
+pub struct DeviceOptions {
+    /// AI CPU.
+    pub cpu: Cpu,
+    /// Product that the device is.
+    pub product: &'static Product,
+    /// Bytes of HBM, a multiple of 1 MiB. Memory that is not used costs nothing.
+    pub hbm_size: u64,
+    /// The image; `None`: [`crate::loader::find`] looks for it. [`Cpu::Native`] ignores it.
+    pub image: Option<PathBuf>,
+    /// Entries of a ring, unless [`ThreadConfig::depth`](crate::ThreadConfig::depth) sets another number.
+    pub queue_depth: u32,
+    /// How long a kernel may take. Above the 1856 s that a kernel waits for room in a full queue.
+    pub launch_timeout: Duration,
+    /// QEMU only: the processor counts instructions exactly ([`LaunchStats::instructions`](crate::LaunchStats)), its cores
+    /// take turns on one thread of the host, and it is several times slower. Otherwise the count is not valid.
+    pub icount: bool,
+    /// How long the task at the head of a queue may wait until it runs; after that the device fails.
+    pub task_timeout: Duration,
+    /// Whether a task whose source and destination overlap in part is only logged and counted, not an error of the device.
+    pub overlap_is_warning: bool,
+    /// Faults to inject.
+    pub faults: FaultPlan,
+    /// Deterministic mode, with this seed; for [`Cpu::Native`] alone. Kernels, scheduler, engines and host waits run one at
+    /// a time, the seed picks whose turn it is, and time is virtual: the same program and seed give the same
+    /// [trace](Device::trace). The device works only while a host thread is inside a call that waits. Calls of several host
+    /// threads come in the order that the operating system picks.
+    pub deterministic: Option<u64>,
+    /// Limit, in real time, between two calls of the device by a kernel in deterministic mode; after that the kernel is
+    /// abandoned.
+    pub watchdog: Duration,
+    /// Records events also outside deterministic mode.
+    pub record: bool,
+    /// How long a host thread may wait while the device can make no progress, but other threads of the process could
+    /// still record a notify; after that the device fails with 507048. A deadlock that no thread can end is reported at
+    /// once. `None`: the seconds in `HCOMM_SIM_DEADLOCK_LIMIT`; without that variable waits keep their own limits. In
+    /// deterministic mode the limit is virtual time, 200 ms by default.
+    pub deadlock_limit: Option<Duration>,
+    /// Checks to make. `None`: those that `HCOMM_SIM_CHECK` lists, and without that variable [`Checks::DEFAULT`].
+    /// docs/checks.md says what each of them finds, and which call returns it.
+    pub checks: Option<Checks>,
+}
+
+impl Default for DeviceOptions {
+    fn default() -> Self {
+        Self {
+            cpu: Cpu::default(),
+            product: DEFAULT_PRODUCT,
+            hbm_size: 16 << 30,
+            image: None,
+            queue_depth: DEFAULT_DEPTH,
+            launch_timeout: Duration::from_secs(1900),
+            icount: false,
+            task_timeout: SchedulerConfig::default().task_timeout,
+            overlap_is_warning: false,
+            faults: FaultPlan::default(),
+            deterministic: None,
+            watchdog: Duration::from_secs(10),
+            record: false,
+            deadlock_limit: None,
+            checks: None,
+        }
+    }
+}
+
+impl DeviceOptions {
+    /// The defaults, with the kernels on threads of the host.
+    pub fn native() -> Self {
+        Self { cpu: Cpu::Native, ..Self::default() }
+    }
+
+    /// The defaults, in deterministic mode with this seed.
+    pub fn deterministic(seed: u64) -> Self {
+        Self { deterministic: Some(seed), ..Self::native() }
+    }
+
+    /// With what the environment sets and the program does not.
+    ///
+    /// # Errors
+    /// An option that is out of range, an unsupported fault, or a variable that can't be read.
+    pub(crate) fn complete(self) -> Result<Self, Error> {
+        check_depth(self.queue_depth)?;
+        check_faults(&self)?;
+        let deadlock_limit = self.deadlock_limit.map_or_else(deadlock_limit_of_environment, |limit| Ok(Some(limit)))?;
+        let checks = self.checks.map_or_else(checks_of_environment, Ok)?;
+        let checks = checks.without_core().map_err(Error::CoreUnavailable)?;
+        Ok(Self { deadlock_limit, checks: Some(checks), ..self })
+    }
+}
+
+/// # Errors
+/// [`Error::BadDepth`].
+pub(crate) fn check_depth(depth: u32) -> Result<(), Error> {
+    if is_depth(depth) { Ok(()) } else { Err(Error::BadDepth(depth)) }
+}
+
+/// # Errors
+/// [`Error::UnsupportedFault`]: the AI CPU does not support a fault of the plan.
+fn check_faults(options: &DeviceOptions) -> Result<(), Error> {
+    let is_unsupported = |fault| matches!(fault, Fault::Kernel(kernel) if !kernel.runs_native());
+    match options.faults.rules.iter().find(|rule| is_unsupported(rule.fault)) {
+        Some(rule) if options.cpu == Cpu::Native => Err(Error::UnsupportedFault(rule.fault.name())),
+        _ => Ok(()),
+    }
+}
+
+/// The limit that `HCOMM_SIM_DEADLOCK_LIMIT` sets, if it does.
+///
+/// # Errors
+/// [`Error::BadDeadlockLimit`].
+fn deadlock_limit_of_environment() -> Result<Option<Duration>, Error> {
+    let Some(value) = std::env::var_os(LIMIT_VAR) else { return Ok(None) };
+    let text = value.to_string_lossy();
+    let bad = |must| Error::BadDeadlockLimit { value: text.clone().into_owned(), must };
+    deadlock::parse_limit(&text).map(Some).map_err(bad)
+}
+
+/// The checks that `HCOMM_SIM_CHECK` lists; the default ones without it.
+///
+/// # Errors
+/// [`Error::BadChecks`].
+fn checks_of_environment() -> Result<Checks, Error> {
+    let Some(value) = std::env::var_os(CHECK_VAR) else { return Ok(Checks::DEFAULT) };
+    value.to_string_lossy().parse().map_err(Error::BadChecks)
+}
