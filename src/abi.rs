@@ -1,6 +1,10 @@
 //! C entry points. Exported with feature `c-abi`, callable from Rust without it.
 
+mod channel;
+
 use core::ffi::{CStr, c_char, c_void};
+
+pub use channel::*;
 
 use crate::error::Error;
 use crate::ops::{self, aclrt_notify, batch, comm, copy, notify, reduce, timeout};

@@ -41,7 +41,7 @@ mod task;
 mod tests;
 mod thread;
 
-pub use channel::Channel;
+pub use channel::{Channel, Transfer, TransferKind};
 pub use context::{CoreBusy, Device, LaunchEnd, MAX_CORES, NOTIFY_WAIT_TIMEOUT_S, SQ_FULL_TIMEOUT_US};
 pub use error::{ChannelField, ChannelOperation, Error, QueueField, QueueFull};
 pub use ops::{batch, comm, copy, reduce, timeout};

@@ -1,6 +1,7 @@
 //! Tasks of one call, before they are descriptors of a chip.
 
 use crate::spec::DeviceAddr;
+use crate::spec::ub::Jetty;
 
 /// Most bytes of one task: 4 GiB - 2 MiB. The 32-bit length can't wrap, and every chunk keeps the alignment of the first.
 pub const MAX_CHUNK: u64 = (4 << 30) - (2 << 20);
@@ -14,6 +15,12 @@ pub(crate) enum Task {
     NotifyRecord { id: u32 },
     /// Waits for a notify, and clears it.
     NotifyWait { id: u32, timeout_s: u32 },
+    /// Ascend950: starts the work entries of a jetty before this producer index.
+    UbDoorbell { jetty: Jetty, producer_index: u16 },
+    /// Ascend910B, Ascend910_93: a copy (`opcode` 0) or a reduce between this device and another one.
+    RemoteSdma { src: DeviceAddr, dst: DeviceAddr, len: u32, opcode: u8 },
+    /// Ascend910B, Ascend910_93: sets the notify whose register has this physical address, on another device.
+    RemoteRecord { register: DeviceAddr },
 }
 
 /// One piece of a copy.
@@ -83,6 +90,8 @@ impl Iterator for Chunks {
 pub(crate) enum Request {
     /// Chunks of a copy or reduce.
     Transfer { opcode: u8, chunks: Chunks },
+    /// The same between devices: Ascend910B, Ascend910_93.
+    Remote { opcode: u8, chunks: Chunks },
     /// One task that moves no bytes; `None` once it is taken.
     Single(Option<Task>),
 }
@@ -94,11 +103,16 @@ impl Request {
         Self::Transfer { opcode, chunks: Chunks::new(dst, src, len) }
     }
 
+    /// A copy (`opcode` 0) or a reduce between this device and another one.
+    pub(crate) fn remote(dst: DeviceAddr, src: DeviceAddr, len: u64, opcode: u8) -> Self {
+        Self::Remote { opcode, chunks: Chunks::new(dst, src, len) }
+    }
+
     /// Whether no task is left.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         match self {
-            Self::Transfer { chunks, .. } => chunks.len == chunks.done,
+            Self::Transfer { chunks, .. } | Self::Remote { chunks, .. } => chunks.len == chunks.done,
             Self::Single(task) => task.is_none(),
         }
     }
@@ -107,7 +121,7 @@ impl Request {
     #[inline]
     pub(crate) fn remaining(&self) -> u64 {
         match self {
-            Self::Transfer { chunks, .. } => chunks.remaining(),
+            Self::Transfer { chunks, .. } | Self::Remote { chunks, .. } => chunks.remaining(),
             Self::Single(task) => task.is_some().into(),
         }
     }
@@ -117,6 +131,10 @@ impl Request {
     pub(crate) fn take_next(&mut self) -> Task {
         match self {
             Self::Transfer { opcode, chunks } => chunks.take_next().task(*opcode),
+            Self::Remote { opcode, chunks } => {
+                let Chunk { dst, src, len } = chunks.take_next();
+                Task::RemoteSdma { src, dst, len, opcode: *opcode }
+            }
             // A call asks for no more tasks than it has.
             Self::Single(task) => task.take().unwrap_or(Task::NotifyRecord { id: 0 }),
         }
@@ -125,7 +143,7 @@ impl Request {
     /// Bytes of the tasks that were taken.
     pub(crate) fn queued_len(&self) -> u64 {
         match self {
-            Self::Transfer { chunks, .. } => chunks.done,
+            Self::Transfer { chunks, .. } | Self::Remote { chunks, .. } => chunks.done,
             Self::Single(_) => 0,
         }
     }

@@ -1,38 +1,19 @@
-//! Channels to other devices: look-up of handles, and the safe interface.
+//! Channels to other devices.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `table` | the channel table: the one place that reads descriptors |
+//! | `state` | the device's own state of a channel: producer index, free blocks, what is staged; the one writer of work entries |
+//! | `work` | transfers and records of one call, cut into entries |
+//! | `submit` | a whole call: looks both handles up, waits for room, writes entries and queues their doorbell |
+//! | `safe` | safe interface of a channel |
 
+mod safe;
+pub(crate) mod state;
+pub(crate) mod submit;
 mod table;
+pub(crate) mod work;
 
+pub use safe::Channel;
 pub(crate) use table::ChannelPlace;
-
-use crate::context::on_core;
-use crate::error::Error;
-use crate::spec::channel::ChannelHandle;
-
-/// A live channel of the device that runs the caller.
-///
-/// Says that the handle was good when it was looked up. Should the host free the channel afterwards, calls answer
-/// [`Error::BadChannel`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Channel(ChannelHandle);
-
-impl Channel {
-    /// Looks `handle` up in the channel table. Nothing outside the table is read, whatever the number.
-    ///
-    /// # Errors
-    /// [`Error::NullChannel`], [`Error::NoCore`] outside a kernel, [`Error::BadChannel`] for a malformed, foreign or stale
-    /// handle.
-    pub fn from_handle(handle: ChannelHandle) -> Result<Self, Error> {
-        if handle.0 == 0 {
-            return Err(Error::NullChannel);
-        }
-        on_core(|core, _| {
-            core.device().channels().descriptor(handle)?;
-            Ok(Self(handle))
-        })
-    }
-
-    /// The handle that the channel was looked up by.
-    pub fn handle(&self) -> ChannelHandle {
-        self.0
-    }
-}
+pub use work::{Transfer, TransferKind};

@@ -57,14 +57,14 @@ impl ChannelPlace {
     }
 }
 
-/// A handle whose address is that of a slot of the table.
+/// A handle whose address was found to be that of a slot of the table.
 #[derive(Clone, Copy)]
-struct Slot(ChannelHandle);
+pub(crate) struct Slot(pub(crate) ChannelHandle);
 
 impl Slot {
     /// Whether the descriptor is alive in the generation of the handle: one word tells.
     #[inline(always)]
-    fn is_live(self) -> bool {
+    pub(crate) fn is_live(self) -> bool {
         let tag = with_exposed_provenance::<AtomicU64>(self.0.addr().0 as usize);
         // SAFETY: `ChannelPlace::descriptor` found the address to be that of a slot of the table, which stays readable; the
         // host writes the tag as one atomic word.

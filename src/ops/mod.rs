@@ -5,6 +5,7 @@
 
 pub(crate) mod aclrt_notify;
 pub mod batch;
+pub(crate) mod channel;
 pub mod comm;
 pub mod copy;
 pub(crate) mod notify;
@@ -20,6 +21,11 @@ use crate::spec::record::EntryPoint;
 use crate::spec::thread::ThreadHandle;
 use crate::sq::{self, Fast, TaskSource};
 use crate::task::{Request, Task};
+
+/// Limit of a wait in seconds: that of the call, or that of the core.
+pub(crate) fn timeout_of(core: &Core<'_>, timeout_s: Option<u32>) -> u32 {
+    timeout_s.unwrap_or_else(|| core.notify_wait_timeout_s())
+}
 
 /// A call that queues tasks, as the caller gave it.
 pub(crate) trait Operation: Copy {

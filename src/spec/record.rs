@@ -48,6 +48,15 @@ entry_points! {
     6 ACLRT_NOTIFY_WAIT "HcommAclrtNotifyWaitOnThread";
     7 SYNCHRONIZE "HcommThreadSynchronize";
     8 JOIN "HcommThreadJoin";
+    9 WRITE "HcommWriteOnThread";
+    10 READ "HcommReadOnThread";
+    11 WRITE_REDUCE "HcommWriteReduceOnThread";
+    12 READ_REDUCE "HcommReadReduceOnThread";
+    13 WRITE_WITH_NOTIFY "HcommWriteWithNotifyOnThread";
+    14 WRITE_REDUCE_WITH_NOTIFY "HcommWriteReduceWithNotifyOnThread";
+    15 CHANNEL_NOTIFY_RECORD "HcommChannelNotifyRecordOnThread";
+    16 CHANNEL_NOTIFY_WAIT "HcommChannelNotifyWaitOnThread";
+    17 BATCH_TRANSFER "HcommBatchTransferOnThread";
 }
 
 /// One call, or one group of its tasks.
@@ -99,6 +108,6 @@ mod tests {
     fn entry_points_have_their_names() {
         assert_eq!(EntryPoint::LOCAL_COPY.name(), Some("HcommLocalCopyOnThread"));
         assert_eq!(EntryPoint::JOIN.name(), Some("HcommThreadJoin"));
-        assert_eq!([EntryPoint(0).name(), EntryPoint(9).name()], [None; 2]);
+        assert_eq!([EntryPoint(0).name(), EntryPoint(18).name()], [None; 2]);
     }
 }

@@ -108,6 +108,8 @@ pub struct LinkType(pub u8);
 impl LinkType {
     /// In one chip: what local copies and reduces use.
     pub const ONCHIP: Self = Self(0);
+    /// Between two devices of a server.
+    pub const HCCS: Self = Self(1);
     /// Between two dies.
     pub const SIO: Self = Self(4);
 }
@@ -262,6 +264,11 @@ pub const fn write_value_record(addr: DeviceAddr, stamp: Stamp) -> Result<Sqe, A
     if addr.0 > MAX_WRITE_ADDR {
         return Err(AddrTooLarge(addr));
     }
+    Ok(record_at_checked_addr(addr, stamp))
+}
+
+pub(crate) const fn record_at_checked_addr(addr: DeviceAddr, stamp: Stamp) -> Sqe {
+    debug_assert!(addr.0 <= MAX_WRITE_ADDR);
     let sqe = WriteValueSqe {
         header: SqeHeader::new(sqe_type::WRITE_VALUE, stamp),
         reserved: 0,
@@ -272,7 +279,7 @@ pub const fn write_value_record(addr: DeviceAddr, stamp: Stamp) -> Result<Sqe, A
         sub_type: SUB_TYPE_NOTIFY,
         value: [1, 0, 0, 0, 0, 0, 0, 0],
     };
-    Ok(transmute!(sqe))
+    transmute!(sqe)
 }
 
 /// `blockDim` of a place holder that marks a wrap of task ids.

@@ -15,6 +15,17 @@ pub(crate) struct BatchId(u32);
 impl BatchId {
     /// No batch.
     pub(crate) const NONE: Self = Self(0);
+
+    /// As the number that a channel keeps.
+    #[inline(always)]
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The batch with this [`number`](Self::number).
+    pub(crate) fn of_number(number: u32) -> Self {
+        Self(number)
+    }
 }
 
 /// Batch state of one core.

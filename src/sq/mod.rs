@@ -8,6 +8,7 @@
 //! barrier and one doorbell make them the device's. A group that is refused leaves tail and task ids as they were.
 
 mod batch;
+mod entries;
 mod ids;
 mod record;
 mod ring;
@@ -18,6 +19,7 @@ mod wait;
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::channel::state::Channels;
 use crate::error::{Error, QueueFull, Stop};
 use crate::handle::TablePlace;
 use crate::port::Platform;
@@ -29,13 +31,14 @@ use crate::spec::thread::{DESCRIPTOR_SIZE, ThreadHandle};
 use crate::sync::{MutexGuard, const_fn};
 use crate::task::{Chunks, Request};
 use batch::{Batch, BatchId};
+pub(crate) use entries::{EntrySource, EntryWriter, has_passed, publish_staged, submit_doorbell, try_entry};
 use ids::{IdAllocator, IdDraw};
 use record::Recorder;
 use slots::{Drawn, Slots, Straight};
 pub(crate) use slots::{Fast, TaskSource};
 pub(crate) use stars::{has_aclrt_notifies, max_notify_id};
 use state::{Doorbell, QueueSlot, Rules, State};
-use wait::Wait;
+pub(crate) use wait::Wait;
 
 /// Loom follows each lock: few are enough for it.
 #[cfg(loom)]
@@ -45,6 +48,7 @@ pub(crate) const MAX_QUEUES: usize = 4;
 #[repr(C)]
 pub(crate) struct Queues {
     slots: [QueueSlot; MAX_QUEUES],
+    pub(crate) channels: Channels,
     pub(crate) table: TablePlace,
     /// Device type of the SoC, or 0 for an Ascend950: a new device is all zero.
     soc: AtomicU32,
@@ -58,6 +62,7 @@ impl Queues {
         pub(crate) fn new() -> Self {
             Self {
                 slots: queue_slots(),
+                channels: Channels::new(),
                 table: TablePlace::none(),
                 soc: AtomicU32::new(0),
                 records: AtomicU64::new(0),
@@ -82,8 +87,8 @@ impl Queues {
         self.records.store(base, Ordering::Relaxed);
     }
 
-    fn rules(&self) -> Rules {
-        Rules { soc: self.soc(), recording: self.records.load(Ordering::Relaxed) != 0 }
+    fn rules(&self) -> Rules<'_> {
+        Rules { channels: &self.channels, soc: self.soc(), recording: self.records.load(Ordering::Relaxed) != 0 }
     }
 
     /// Index of the state of the queue behind `handle`. Descriptors that lie side by side have different ones; any number
@@ -160,7 +165,7 @@ impl CoreQueues {
     }
 
     /// The same, for a [`Wait`].
-    fn limit(&self) -> Option<u64> {
+    pub(crate) fn limit(&self) -> Option<u64> {
         Some(self.sq_full_timeout_us()).filter(|us| *us != 0)
     }
 
@@ -195,7 +200,7 @@ impl CoreQueues {
 
     /// Rings every queue with staged tasks. Called at the end, and while one ring is full: what the others hold may be what
     /// the full one waits for.
-    fn ring_staged<P: Platform>(&self, io: &P, queues: &Queues) {
+    pub(crate) fn ring_staged<P: Platform>(&self, io: &P, queues: &Queues) {
         let rules = queues.rules();
         self.batch.take_queues(|index| queues.at(index).ring_staged(io, &rules, self.batch.id()));
     }
@@ -312,12 +317,7 @@ fn submit_refreshed<P: Platform>(
     }
     let (rules, batch) = (queues.rules(), core.batch.current());
     let (queue, mut state, count) = refresh(io, queues, core, handle, plan, &rules)?;
-    if batch != BatchId::NONE && batch != state.stager && state.has_staged() {
-        // Of another core: rung for now, so that its tasks and ours do not share what happens at the end of either.
-        let tail = state.tail;
-        state.ring(io, tail)?;
-        state.stager = BatchId::NONE;
-    }
+    publish_others(io, &rules, batch, &mut state)?;
     let ids = state.ids;
     let draw = IdDraw::new(&queues.ids, &queues.slots[..], ids::Holds::held(queue), ids.range);
     let mut slots = Slots::drawn(io, batch, state, Drawn { rules, ids, draw });
@@ -335,6 +335,18 @@ fn submit_refreshed<P: Platform>(
     Ok(())
 }
 
+/// Rings for what another core has staged, if this one is about to stage: what happens at the end of either is its own.
+#[inline(always)]
+fn publish_others<P: Platform>(io: &P, rules: &Rules<'_>, batch: BatchId, state: &mut State) -> Result<(), Stop> {
+    if batch != BatchId::NONE && batch != state.stager && state.has_staged() {
+        let tail = state.tail;
+        state.ring(io, tail)?;
+        state.stager = BatchId::NONE;
+        rules.channels.settle(&mut state.staged_channels, true);
+    }
+    Ok(())
+}
+
 /// Free entries for what `plan` has left, waiting for room if need be: the slow path of [`reserve`]. Gives the queue, locked,
 /// and how many entries the next group has.
 #[inline(always)]
@@ -344,7 +356,7 @@ fn refresh<'q, P: Platform>(
     core: &CoreQueues,
     handle: ThreadHandle,
     plan: &mut Plan<'_>,
-    rules: &Rules,
+    rules: &Rules<'_>,
 ) -> Result<(&'q QueueSlot, MutexGuard<'q, State>, u32), Stop> {
     let queue = queues.queue(handle);
     loop {

@@ -33,6 +33,8 @@ pub(crate) trait Numbers {
     fn next(&mut self, ring: &Ring, task: impl FnOnce() -> Task) -> Sqe;
     /// The index after `tail`.
     fn after(ring: &Ring, tail: u32) -> u32;
+    /// Whether entries may go over the end of the ring.
+    const WRAPS: bool;
     /// Stores what is left in the state, whose tail is stored. `batch` has staged the entries, unless it is none.
     fn keep(self, state: &mut State, batch: BatchId) -> bool;
 }
@@ -45,6 +47,8 @@ pub(crate) struct Straight {
 }
 
 impl Numbers for Straight {
+    const WRAPS: bool = false;
+
     #[inline(always)]
     fn next(&mut self, _ring: &Ring, task: impl FnOnce() -> Task) -> Sqe {
         let (task_id, rest) = self.range.take(1);
@@ -70,12 +74,14 @@ impl Numbers for Straight {
 
 /// Any entries, any ids.
 pub(crate) struct Drawn<'q> {
-    pub(crate) rules: Rules,
+    pub(crate) rules: Rules<'q>,
     pub(crate) ids: Ids,
     pub(crate) draw: IdDraw<'q, QueueSlot>,
 }
 
 impl Numbers for Drawn<'_> {
+    const WRAPS: bool = true;
+
     #[inline(always)]
     fn next(&mut self, ring: &Ring, task: impl FnOnce() -> Task) -> Sqe {
         self.ids.next_entry(self.rules.soc, ring.stream_id, &mut self.draw, task)
@@ -89,6 +95,10 @@ impl Numbers for Drawn<'_> {
     #[inline(always)]
     fn keep(self, state: &mut State, batch: BatchId) -> bool {
         let is_first = batch != BatchId::NONE && !state.has_staged();
+        if batch == BatchId::NONE {
+            // The doorbell was rung for what others had staged, too.
+            self.rules.channels.settle(&mut state.staged_channels, true);
+        }
         state.stager = batch;
         state.ids = Ids { range: self.draw.keep(), ..self.ids };
         state.open(&self.rules);
@@ -156,6 +166,9 @@ impl<P: Platform, N: Numbers> Slots<'_, P, N> {
     pub(crate) fn commit(mut self) -> Result<bool, Stop> {
         if self.batch == BatchId::NONE {
             self.state.ring(self.io, self.tail)?;
+        }
+        if N::WRAPS && self.tail < self.state.tail {
+            self.state.lap = self.state.lap.wrapping_add(1);
         }
         self.state.tail = self.tail;
         Ok(self.numbers.keep(&mut self.state, self.batch))

@@ -1,9 +1,10 @@
 //! What differs between the SoCs: descriptors and task ids. Each has one type here; [`Soc`] is looked at in this file only.
 
-use crate::spec::Sqe;
 use crate::spec::soc::Soc;
-use crate::spec::stars910::{self, Stamp};
+use crate::spec::stars910::{self, LinkType, Stamp};
 use crate::spec::stars950;
+use crate::spec::ub::{Jetty, UbDoorbell};
+use crate::spec::{DeviceAddr, Sqe};
 use crate::task::Task;
 
 use super::ids::{Flip, FlippingId, Holds, IdDraw, IdRange};
@@ -74,6 +75,9 @@ pub(crate) fn has_aclrt_notifies(soc: Soc) -> bool {
     }
 }
 
+/// QoS of copies between devices.
+const QOS_HCCS: u8 = 6;
+
 /// Descriptors of an Ascend950.
 pub(crate) struct Stars950;
 
@@ -87,6 +91,9 @@ impl Stars950 {
             }
             Task::NotifyRecord { id } => stars950::NotifyRecord::with_checked_id(id).build(task_id),
             Task::NotifyWait { id, timeout_s } => stars950::NotifyWait::with_checked_id(id, timeout_s).build(task_id),
+            Task::UbDoorbell { jetty, producer_index } => UbDoorbell::new(jetty, producer_index).build(task_id),
+            // No channel of this chip asks for these: a doorbell that starts nothing, of a jetty that no channel has.
+            Task::RemoteSdma { .. } | Task::RemoteRecord { .. } => UbDoorbell::new(Jetty::NONE, 0).build(task_id),
         }
     }
 }
@@ -101,6 +108,13 @@ impl Stars910 {
             Task::Sdma { src, dst, len, opcode } => stars910::Sdma::new(src, dst, len).with_opcode(opcode).build(stamp),
             Task::NotifyRecord { id } => stars910::record_with_checked_id(id, stamp),
             Task::NotifyWait { id, timeout_s } => stars910::wait_with_checked_id(id, timeout_s, stamp),
+            Task::RemoteSdma { src, dst, len, opcode } => {
+                let sdma = stars910::Sdma::new(src, dst, len).with_opcode(opcode);
+                sdma.with_link(LinkType::HCCS, QOS_HCCS).build(stamp)
+            }
+            Task::RemoteRecord { register } => stars910::record_at_checked_addr(register, stamp),
+            // No channel of this chip asks for it: a write to no register.
+            Task::UbDoorbell { .. } => stars910::record_at_checked_addr(DeviceAddr(0), stamp),
         }
     }
 }

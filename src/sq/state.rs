@@ -6,6 +6,7 @@ use super::batch::BatchId;
 use super::ids::{HeldBlock, Holds};
 use super::ring::Ring;
 use super::stars::Ids;
+use crate::channel::state::Channels;
 use crate::error::Stop;
 use crate::handle::{Slot, ThreadTable};
 use crate::port::{Platform, QueueId, ReadFailed};
@@ -37,6 +38,10 @@ pub(crate) struct State {
     /// Batch that lost staged tasks to a queue reset or to another thread in the slot; cleared when its end reports it. Only
     /// the latest is kept.
     lost: BatchId,
+    /// How often the tail has gone over the end of the ring.
+    pub(crate) lap: u32,
+    /// Channels whose doorbells are staged: the first one + 1, or 0. The others follow in their states.
+    pub(crate) staged_channels: u16,
     pub(crate) ids: Ids,
 }
 
@@ -51,6 +56,8 @@ impl State {
         enabled: QueueStatus::FREE,
         stager: BatchId::NONE,
         lost: BatchId::NONE,
+        lap: 0,
+        staged_channels: 0,
         ids: Ids::FIRST,
     };
 
@@ -64,6 +71,18 @@ impl State {
     #[inline(always)]
     fn handle(&self) -> ThreadHandle {
         self.slot.map_or(ThreadHandle(0), Slot::handle)
+    }
+
+    /// Place of the next entry among all that were ever put into the ring, but for those that were dropped.
+    #[inline(always)]
+    pub(crate) fn position(&self) -> u64 {
+        u64::from(self.lap) << 32 | u64::from(self.tail)
+    }
+
+    /// The same for the entry that the device fetches next.
+    pub(crate) fn head_position(&self) -> u64 {
+        let lap = self.lap.wrapping_sub(u32::from(self.head > self.tail));
+        u64::from(lap) << 32 | u64::from(self.head)
     }
 
     /// Free entries as far as the cached head tells. One entry stays empty: a full ring differs from an empty one.
@@ -92,7 +111,7 @@ impl State {
         Ok(())
     }
 
-    fn status<P: Platform>(&self, io: &P) -> Result<QueueStatus, Stop> {
+    pub(crate) fn status<P: Platform>(&self, io: &P) -> Result<QueueStatus, Stop> {
         io.status(self.ring.queue).map_err(|error| no_status(self.ring.queue, error))
     }
 
@@ -117,7 +136,7 @@ impl State {
     /// its tasks: they must not run with a later doorbell.
     #[cold]
     #[inline(never)]
-    pub(crate) fn ring_staged<P: Platform>(&mut self, io: &P, rules: &Rules, batch: BatchId) -> Result<(), Stop> {
+    pub(crate) fn ring_staged<P: Platform>(&mut self, io: &P, rules: &Rules<'_>, batch: BatchId) -> Result<(), Stop> {
         let mut result = Ok(());
         if self.has_staged() {
             result = self.status(io).and_then(|status| match status == self.enabled {
@@ -126,6 +145,7 @@ impl State {
             });
             if result.is_ok() {
                 self.stager = BatchId::NONE;
+                rules.channels.settle(&mut self.staged_channels, true);
             }
         }
         self.drop_staged(rules, batch);
@@ -133,16 +153,19 @@ impl State {
     }
 
     /// Forgets what `batch` has staged, and nothing of another one.
-    fn drop_staged(&mut self, rules: &Rules, batch: BatchId) {
+    fn drop_staged(&mut self, rules: &Rules<'_>, batch: BatchId) {
         if self.stager == batch {
+            rules.channels.settle(&mut self.staged_channels, false);
+            self.lap = self.lap.wrapping_sub(u32::from(self.rung > self.tail));
             (self.tail, self.stager) = (self.rung, BatchId::NONE);
             self.open(rules);
         }
     }
 
     /// Forgets all that is staged, by any batch.
-    fn lose_staged(&mut self) {
+    fn lose_staged(&mut self, rules: &Rules<'_>) {
         if self.has_staged() {
+            rules.channels.settle(&mut self.staged_channels, false);
             (self.lost, self.stager) = (self.stager, BatchId::NONE);
         }
     }
@@ -157,13 +180,13 @@ impl State {
     }
 
     /// Restarts at the head that the device reports: after a thread was acquired or its queue was reset.
-    fn restart<P: Platform>(&mut self, io: &P, rules: &Rules, status: QueueStatus) -> Result<(), Stop> {
+    fn restart<P: Platform>(&mut self, io: &P, rules: &Rules<'_>, status: QueueStatus) -> Result<(), Stop> {
         let Ring { depth, queue, .. } = self.ring;
         let head = io.head(queue).map_err(|error| no_head(queue, error))?;
         if head >= depth {
             return Err(Stop::BadHead { sq_id: queue.sq_id(), head, limit: depth });
         }
-        self.lose_staged();
+        self.lose_staged(rules);
         (self.head, self.rung, self.tail) = (head, head, head);
         self.enabled = status.with_state(QueueStatus::ENABLED);
         self.open(rules);
@@ -203,7 +226,9 @@ fn stop(status: QueueStatus, queue: QueueId, handle: ThreadHandle) -> Stop {
 
 /// What holds for all queues of a device.
 #[derive(Clone, Copy)]
-pub(crate) struct Rules {
+pub(crate) struct Rules<'d> {
+    /// Channels of the device.
+    pub(crate) channels: &'d Channels,
     /// The chip whose descriptors are queued.
     pub(crate) soc: Soc,
     /// Calls are recorded: none may take the fast path.
@@ -255,7 +280,7 @@ impl QueueSlot {
     pub(crate) fn enter<P: Platform>(
         &self,
         io: &P,
-        rules: &Rules,
+        rules: &Rules<'_>,
         table: &ThreadTable,
         handle: ThreadHandle,
         state: &mut State,
@@ -263,7 +288,7 @@ impl QueueSlot {
         let is_new = state.handle() != handle;
         if is_new {
             let ring = ring_of(io, table.live(handle)?)?;
-            state.lose_staged();
+            state.lose_staged(rules);
             // Of no thread until it has restarted.
             (state.slot, state.ring, state.ids) = (None, ring, Ids::FIRST);
             (state.tail, state.straight_end) = (0, 0);
@@ -286,14 +311,27 @@ impl QueueSlot {
     }
 
     /// Rings for the tasks that `batch` has staged, if there are any.
-    pub(crate) fn ring_staged<P: Platform>(&self, io: &P, rules: &Rules, batch: BatchId) -> Result<(), Stop> {
+    pub(crate) fn ring_staged<P: Platform>(&self, io: &P, rules: &Rules<'_>, batch: BatchId) -> Result<(), Stop> {
         let mut state = self.lock_slow();
         let loss = state.take_loss(batch);
         if state.stager == batch { loss.and(state.ring_staged(io, rules, batch)) } else { loss }
     }
 
+    /// Rings for the tasks that `batch` has staged, on behalf of whoever needs them to run. What fails is the batch's loss.
+    pub(crate) fn publish<P: Platform>(&self, io: &P, rules: &Rules<'_>, batch: BatchId) -> Result<(), Stop> {
+        let mut state = self.lock_slow();
+        if state.stager != batch {
+            return Ok(());
+        }
+        let result = state.ring_staged(io, rules, batch);
+        if result.is_err() {
+            state.lost = batch;
+        }
+        result
+    }
+
     /// Forgets the tasks that `batch` has staged.
-    pub(crate) fn drop_staged(&self, rules: &Rules, batch: BatchId) {
+    pub(crate) fn drop_staged(&self, rules: &Rules<'_>, batch: BatchId) {
         let mut state = self.lock_slow();
         state.drop_staged(rules, batch);
         // A launch that is over is told of nothing.

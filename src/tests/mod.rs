@@ -1,6 +1,7 @@
 //! What unit tests of several modules share, and tests of the submission queue as a whole.
 
 #[cfg(not(loom))]
+mod channel;
 mod fast;
 #[cfg(loom)]
 mod loom;

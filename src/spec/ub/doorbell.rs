@@ -81,6 +81,8 @@ pub enum BadJetty {
 }
 
 impl Jetty {
+    /// Number of no channel's jetty.
+    pub(crate) const NONE: Self = Self { die: 1, function: Self::MAX_FUNCTION, id: u16::MAX };
     /// Largest die: the field has 1 bit.
     pub const MAX_DIE: u8 = 1;
     /// Largest function: the field has 7 bits.

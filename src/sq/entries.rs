@@ -1,0 +1,160 @@
+//! Doorbells of channels: work entries are written, and the descriptor that starts them is queued, under the locks of both.
+
+use core::sync::atomic::Ordering;
+
+use super::batch::BatchId;
+use super::ids::{Holds, IdDraw};
+use super::slots::{Drawn, Fast, Slots};
+use super::{CoreQueues, Plan, Queues, publish_others, refresh};
+use crate::channel::state::{Bound, Channels, Entry, Place, Work};
+use crate::error::{Error, Stop};
+use crate::port::Platform;
+use crate::spec::channel::ChannelHandle;
+use crate::spec::record::EntryPoint;
+use crate::spec::thread::ThreadHandle;
+use crate::spec::ub::Order;
+use crate::task::{Request, Task};
+
+/// Where the fast path gets its entry.
+pub(crate) trait EntrySource {
+    /// Blocks of the entry.
+    const BLOCKS: u32;
+    /// The one entry of the call; `None`: the slow path must look.
+    fn work(self, bound: &Bound) -> Option<Work>;
+}
+
+/// The fast path for one entry on a channel that `thread` has used last.
+#[inline(always)]
+pub(crate) fn try_entry<P: Platform, S: EntrySource>(
+    io: &P,
+    queues: &Queues,
+    core: &CoreQueues,
+    thread: ThreadHandle,
+    handle: ChannelHandle,
+    source: S,
+) -> Fast {
+    let index = Queues::index(thread);
+    let state = queues.at(index).lock();
+    if !state.has_straight(thread, 1) {
+        return Fast::NotTaken;
+    }
+    let batch = core.batch.current();
+    let mut channel = queues.channels.at(Channels::index(handle)).lock();
+    let Some(bound) = channel.fast(handle, thread, batch.number(), S::BLOCKS) else { return Fast::NotTaken };
+    let Some(work) = source.work(bound) else { return Fast::NotTaken };
+    let Some(mut slots) = Slots::reserve(io, &core.batch, state, false) else { return Fast::NotTaken };
+    let first = channel.index();
+    bound.write_entry(io, first, &Entry { work, order: Order::LAST });
+    let (jetty, producer_index) = (bound.jetty, first.wrapping_add(S::BLOCKS as u16));
+    let state = slots.state();
+    let place = Place { queue: index as u16, enabled: state.enabled, position: state.position() };
+    let sq_id = state.ring.queue.sq_id();
+    slots.push(|| Task::UbDoorbell { jetty, producer_index });
+    if slots.commit().is_err() {
+        return Fast::Refused { sq_id };
+    }
+    channel.commit(S::BLOCKS, place, batch.number());
+    Fast::Queued
+}
+
+/// Writes the entries of one doorbell, in the slow path.
+pub(crate) trait EntryWriter {
+    /// Called with the queue locked. Locks the channel, writes entries, and gives the doorbell; `None`: nothing is queued. The
+    /// doorbell will be at `place`; `batch` stages it unless that is 0. `staged` is the queue's list of channels.
+    fn write(&mut self, staged: &mut u16, place: Place, batch: u32) -> Option<Task>;
+    /// The doorbell is published or staged: `write` counts.
+    fn committed(&mut self);
+}
+
+/// Queues the doorbell of `writer` on the queue of `thread`, waiting for room there. Gives whether it had one.
+///
+/// # Errors
+/// As [`submit`](super::submit).
+#[cold]
+#[inline(never)]
+pub(crate) fn submit_doorbell<P: Platform>(
+    io: &P,
+    queues: &Queues,
+    core: &CoreQueues,
+    thread: ThreadHandle,
+    entry: EntryPoint,
+    writer: &mut dyn EntryWriter,
+) -> Result<bool, Error> {
+    // Stands for the doorbell while the queue looks for one free entry.
+    let mut request = Request::Single(Some(Task::NotifyRecord { id: 0 }));
+    let mut plan = Plan { request: &mut request, entry, flows: false, wait: None, full: None };
+    submit_once(io, queues, core, thread, &mut plan, writer).map_err(|stop| plan.error(stop))
+}
+
+fn submit_once<P: Platform>(
+    io: &P,
+    queues: &Queues,
+    core: &CoreQueues,
+    thread: ThreadHandle,
+    plan: &mut Plan<'_>,
+    writer: &mut dyn EntryWriter,
+) -> Result<bool, Stop> {
+    // Before a queue is locked: no lock is held during a wait.
+    let recorder = core.recorder.ring_of(queues.records.load(Ordering::Relaxed));
+    if let Some(ring) = recorder {
+        ring.wait_for_room(io, core.limit())?;
+    }
+    let (rules, batch) = (queues.rules(), core.batch.current());
+    let (queue, mut state, _) = refresh(io, queues, core, thread, plan, &rules)?;
+    publish_others(io, &rules, batch, &mut state)?;
+    let place = Place { queue: Queues::index(thread) as u16, enabled: state.enabled, position: state.position() };
+    let Some(task) = writer.write(&mut state.staged_channels, place, batch.number()) else { return Ok(false) };
+    let ids = state.ids;
+    let draw = IdDraw::new(&queues.ids, &queues.slots[..], queue.held(), ids.range);
+    let mut slots = Slots::drawn(io, batch, state, Drawn { rules, ids, draw });
+    let first = slots.tail();
+    slots.push(|| task);
+    if let Some(ring) = recorder {
+        let state = slots.state();
+        ring.write(io, plan.entry, state.ring.queue.sq_id(), state.enabled, first, 1);
+    }
+    let is_first = slots.commit()?;
+    writer.committed();
+    if is_first {
+        core.note(thread);
+    }
+    Ok(true)
+}
+
+/// Whether the device has taken the doorbell at `place`, which was published; also if its queue was reset since, which takes
+/// its entries too.
+///
+/// # Errors
+/// A register that can't be read, or a head that can't be.
+#[cold]
+#[inline(never)]
+pub(crate) fn has_passed<P: Platform>(io: &P, queues: &Queues, place: Place) -> Result<bool, Stop> {
+    let mut state = queues.at(place.queue.into()).lock_slow();
+    let epoch = place.enabled.epoch();
+    if state.enabled.epoch() != epoch || state.status(io)?.epoch() != epoch {
+        return Ok(true);
+    }
+    state.read_head(io)?;
+    Ok(state.head_position() > place.position)
+}
+
+/// Rings for what `batch` has staged on the queue with this index: a channel's next doorbell starts its entries anyway.
+///
+/// # Errors
+/// That of the queue, if the batch is that of `core`; the end of another core's batch reports its own.
+#[cold]
+#[inline(never)]
+pub(crate) fn publish_staged<P: Platform>(
+    io: &P,
+    queues: &Queues,
+    core: &CoreQueues,
+    queue: usize,
+    batch: u32,
+) -> Result<(), Stop> {
+    let (batch, rules) = (BatchId::of_number(batch), queues.rules());
+    let result = queues.at(queue).publish(io, &rules, batch);
+    if batch == core.batch.id() {
+        return core.batch.keep_failure(result);
+    }
+    Ok(())
+}
