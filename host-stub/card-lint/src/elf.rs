@@ -49,7 +49,7 @@ pub mod dt {
 }
 
 /// Why a file is no library that could be checked further.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     #[error("class {0} in byte 4, not 2 (64 bit)")]
     Class(u8),
@@ -61,6 +61,13 @@ pub enum Unreadable {
     Type(u16),
     #[error("damaged: {0}")]
     Damaged(&'static str),
+}
+
+/// The message: what `unwrap` and a failed assertion print.
+impl std::fmt::Debug for Unreadable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 fn machine_name(machine: u16) -> String {

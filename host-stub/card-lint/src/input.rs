@@ -30,7 +30,7 @@ pub struct Options {
 }
 
 /// Why a file could not be checked at all.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum LintError {
     /// The file can't be read.
     #[error("{} can't be read: {source}", path.display())]
@@ -57,6 +57,13 @@ pub enum LintError {
     /// A description or whitelist block that is not text.
     #[error("{} is not UTF-8 text", .0.display())]
     NotText(PathBuf),
+}
+
+/// The message: what `unwrap` and a failed assertion print.
+impl std::fmt::Debug for LintError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 /// Checks a library or a package.

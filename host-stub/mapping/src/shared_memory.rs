@@ -27,7 +27,7 @@ pub const SLOTS: usize = 64;
 static SLOTS_IN_USE: Mutex<[bool; SLOTS]> = Mutex::new([false; SLOTS]);
 
 /// Why there is no memory for a device.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum MemoryError {
     /// Size out of range.
     #[error("hbm size of {0} bytes: must be whole MiB, at most {HBM_MAX} bytes")]
@@ -61,6 +61,13 @@ pub enum MemoryError {
         /// Its error.
         source: io::Error,
     },
+}
+
+/// The message: what `unwrap` and a failed assertion print.
+impl std::fmt::Debug for MemoryError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 /// A device slot of the process, given back on drop.

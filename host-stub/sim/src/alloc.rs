@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::message::debug_is_the_message;
+
 /// Page of the device, in bytes. Allocations start on one, so that a free page lies between any two.
 pub const PAGE: u64 = 4096;
 /// Freed ranges of the user that are remembered, to tell "freed" from "never allocated".
@@ -48,7 +50,7 @@ impl Kind {
 }
 
 /// Why a range may not be accessed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
     /// End of the range is above 2^64.
     #[error("{addr:#x} + {len} bytes is past the end of the address space")]
@@ -113,6 +115,7 @@ pub enum AccessError {
         kind: Kind,
     },
 }
+debug_is_the_message!(AccessError);
 
 /// When an allocation was freed.
 fn when_text(launches: u64) -> String {
@@ -123,7 +126,7 @@ fn when_text(launches: u64) -> String {
 }
 
 /// Why there is no allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AllocError {
     /// A size of 0.
     #[error("an allocation of 0 bytes")]
@@ -137,9 +140,10 @@ pub enum AllocError {
         largest: u64,
     },
 }
+debug_is_the_message!(AllocError);
 
 /// Why an address was not freed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FreeError {
     /// Not the first byte of an allocation.
     #[error("{0:#x} is not the start of an allocation")]
@@ -151,6 +155,7 @@ pub enum FreeError {
     #[error("{0:#x} is {name}, which is not the caller's to free", name = .1.name())]
     Reserved(u64, Kind),
 }
+debug_is_the_message!(FreeError);
 
 #[derive(Clone, Copy, Debug)]
 struct Block {

@@ -8,6 +8,7 @@ use super::decode::{DecodeError, Jetty};
 use super::host_transfer::HostTransfer;
 pub use super::ids::QueueName;
 use super::ids::{Leftover, NoSuchNotify, NotifyName};
+use super::message::debug_is_the_message;
 
 /// Runtime's number: the task scheduler reported an error. Every other error of a queue or of a task has this one.
 pub const RT_TS_ERROR: i32 = 507_001;
@@ -19,7 +20,7 @@ pub const RT_AICPU_TIMEOUT: i32 = 507_017;
 pub const RT_AICPU_EXCEPTION: i32 = 507_018;
 
 /// Why a doorbell was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DoorbellError {
     /// Belongs to no thread.
     #[error("doorbell on a free queue")]
@@ -36,9 +37,10 @@ pub enum DoorbellError {
         depth: u32,
     },
 }
+debug_is_the_message!(DoorbellError);
 
 /// What is wrong with a copy or reduce that the host has queued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostTransferError {
     /// What it reads or writes.
     #[error("translation fault: {0}")]
@@ -47,9 +49,10 @@ pub enum HostTransferError {
     #[error("src and dst overlap in part")]
     Overlap,
 }
+debug_is_the_message!(HostTransferError);
 
 /// What is wrong with a task.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
     /// Its descriptor.
     #[error(transparent)]
@@ -136,6 +139,7 @@ pub enum TaskError {
         addr: u64,
     },
 }
+debug_is_the_message!(TaskError);
 
 /// An error of the device. The first one of a device is kept.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]

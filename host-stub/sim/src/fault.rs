@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::error::QueueName;
+use super::message::debug_is_the_message;
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +175,7 @@ impl fmt::Display for FaultRule {
 }
 
 /// A spec that can't be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("fault {spec:?}: at {place:?} (byte {byte}): {reason}")]
 pub struct FaultSpecError {
     /// The spec.
@@ -186,6 +187,7 @@ pub struct FaultSpecError {
     /// What is wrong.
     pub reason: String,
 }
+debug_is_the_message!(FaultSpecError);
 
 impl FromStr for FaultRule {
     type Err = FaultSpecError;

@@ -1,5 +1,7 @@
 //! Names of what a device has, as messages and events give them: plain data that every other file may import.
 
+use crate::message::debug_is_the_message;
+
 /// Number of a stream, unique in its device.
 pub type StreamId = u32;
 
@@ -58,9 +60,10 @@ impl std::fmt::Display for NotifyName {
 }
 
 /// The id is not allocated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("notify {0} belongs to no thread and to no host")]
 pub struct NoSuchNotify(pub u32);
+debug_is_the_message!(NoSuchNotify);
 
 /// A notify that is left over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

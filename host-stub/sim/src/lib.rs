@@ -26,6 +26,7 @@ pub mod inbox;
 pub mod kernel;
 mod leftovers;
 pub mod memory;
+mod message;
 pub mod notify;
 mod notify_ids;
 mod operations;

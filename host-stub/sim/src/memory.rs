@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use super::message::debug_is_the_message;
 use super::reduce::Reduce;
 
 /// An access that is not inside HBM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{len} bytes at {addr:#x} are not inside hbm")]
 pub struct OutsideHbm {
     /// First byte.
@@ -13,6 +14,7 @@ pub struct OutsideHbm {
     /// Bytes.
     pub len: u64,
 }
+debug_is_the_message!(OutsideHbm);
 
 /// What scheduler and engines need of memory. A test runs them over a plain vector.
 pub trait Memory: Send + Sync + 'static {

@@ -17,6 +17,7 @@ use super::event::{AcquiredThread, Caller, HostThread, What};
 use super::fault::FaultPlan;
 use super::inbox::Command;
 use super::memory::Memory;
+use super::message::debug_is_the_message;
 use super::notify::Owner;
 use super::notify_ids::{NotifyIds, TooFewIds};
 use super::queue::{QueueConfig, regs_phys};
@@ -26,7 +27,7 @@ use super::shared::Shared;
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Why threads, or notifies of them, can't be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ThreadError {
     /// Every slot of the thread table is in use.
     #[error("{wanted} threads: only {free} of {max} are free", max = MAX_THREADS)]
@@ -66,6 +67,7 @@ pub enum ThreadError {
     #[error(transparent)]
     Alloc(#[from] AllocError),
 }
+debug_is_the_message!(ThreadError);
 
 fn engine_text(engine: Option<i32>) -> String {
     engine.map_or(String::new(), |engine| format!(" of engine {engine}"))

@@ -1,7 +1,7 @@
 //! Why a queue can't be used.
 
 /// The HAL is missing, refused a call, or returned an invalid value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HalError {
     /// No library of the process has the function.
     #[error("no library of this process has {0}: is the kernel outside the AI CPU's scheduler?")]
@@ -48,8 +48,15 @@ pub enum HalError {
     },
 }
 
+/// The message: what `unwrap` and a failed assertion print.
+impl core::fmt::Debug for HalError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Display::fmt(self, f)
+    }
+}
+
 /// The doorbell did not take the new tail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RingError {
     /// The queue is paused or was reset.
     #[error("sq {sq} is paused or not valid (code 30)")]
@@ -65,4 +72,11 @@ pub enum RingError {
         /// Code of the driver.
         code: i32,
     },
+}
+
+/// The message: what `unwrap` and a failed assertion print.
+impl core::fmt::Debug for RingError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Display::fmt(self, f)
+    }
 }

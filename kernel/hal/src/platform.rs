@@ -61,7 +61,7 @@ pub struct Opened {
 }
 
 /// A queue could not be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The driver's library.
     #[error(transparent)]
@@ -72,6 +72,13 @@ pub enum OpenError {
     /// It was opened so often that no word is left which tells one opening from another.
     #[error("sq {0} was opened 2^40 times: it needs another generation")]
     WornOut(u32),
+}
+
+/// The message: what `unwrap` and a failed assertion print.
+impl core::fmt::Debug for OpenError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Display::fmt(self, f)
+    }
 }
 
 struct Slot {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::message::debug_is_the_message;
+
 /// Environment variable with the list of checks, for programs that do not choose them.
 pub const CHECK_VAR: &str = "HCOMM_SIM_CHECK";
 
@@ -139,19 +141,21 @@ impl fmt::Display for Checks {
 }
 
 /// A list names `core`, which the AI CPU can't make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the check core can't be made on this ai cpu: remove it from the list (all leaves it out where it can't be made)"
 )]
 pub struct CoreUnavailable;
+debug_is_the_message!(CoreUnavailable);
 
 /// A list of checks that can't be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a check: race, init, free, calls, sync, core, all and none are, separated by commas; -race removes race, \
      warn:race makes its findings warnings"
 )]
 pub struct BadCheck(String);
+debug_is_the_message!(BadCheck);
 
 impl FromStr for Checks {
     type Err = BadCheck;

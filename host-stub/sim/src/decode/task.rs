@@ -1,5 +1,6 @@
 //! What a descriptor says once it is decoded, and why one is refused.
 
+use crate::message::debug_is_the_message;
 use crate::reduce::Reduce;
 
 /// Bytes of a descriptor.
@@ -142,7 +143,7 @@ pub struct Task {
 }
 
 /// Why a descriptor is not carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// No simulated type.
     #[error("descriptor type {value} ({}) in byte 0 is not supported", type_name(*value))]
@@ -179,6 +180,7 @@ pub enum DecodeError {
         supported: u64,
     },
 }
+debug_is_the_message!(DecodeError);
 
 /// Name of a descriptor type, `"unknown"` where there is none.
 pub fn type_name(number: u8) -> &'static str {

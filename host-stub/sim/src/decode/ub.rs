@@ -4,6 +4,8 @@
 
 mod walk;
 
+use crate::message::debug_is_the_message;
+
 pub use walk::{Started, WalkError, Warning, walk};
 
 use super::layout::Rule::{self, Any, Only, Reserved};
@@ -255,7 +257,7 @@ impl Entry {
 }
 
 /// Why an entry is not carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
     /// A field by itself.
     #[error(transparent)]
@@ -287,6 +289,7 @@ pub enum EntryError {
     #[error("entry of two blocks ends after its first one")]
     SecondBlock,
 }
+debug_is_the_message!(EntryError);
 
 /// How many blocks the entry that begins with `first` has.
 pub fn block_count(first: &[u8; BLOCK_LEN]) -> usize {

@@ -1,6 +1,7 @@
 //! The entries that one doorbell starts.
 
 use super::{BLOCK_LEN, Entry, EntryError, block_count, decode};
+use crate::message::debug_is_the_message;
 
 /// What one doorbell starts, in the order of the ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub struct Started {
 }
 
 /// A doorbell of which no document says what comes of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
     /// It rings for nothing.
     #[error("doorbell at producer index {index} starts no entry: what the hardware does is not documented")]
@@ -35,9 +36,10 @@ pub enum Warning {
         index: u16,
     },
 }
+debug_is_the_message!(Warning);
 
 /// Why what a doorbell starts is not carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WalkError {
     /// Entries have been overwritten before they were started.
     #[error("doorbell starts {blocks} blocks of a ring of {depth}")]
@@ -66,6 +68,7 @@ pub enum WalkError {
         owner: bool,
     },
 }
+debug_is_the_message!(WalkError);
 
 /// Decodes the entries from producer index `from` up to `to`, over the end of the ring and of the index. `block` gives the
 /// block of a slot, `0..depth`.
