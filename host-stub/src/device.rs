@@ -4,7 +4,6 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Instant;
 
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::channel::{CHANNEL_SIZE, MAX_CHANNELS};
@@ -23,15 +22,16 @@ use crate::loader::Image;
 use crate::options::{Cpu, DeviceOptions};
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::alloc::{Allocator, Kind};
-use hcomm_sim::baton::Baton;
 use hcomm_sim::check::findings::{Findings, Receiver};
 use hcomm_sim::check::list::{Check, Checks};
 use hcomm_sim::check::race::RaceCheck;
 use hcomm_sim::comm_table::CommTable;
 use hcomm_sim::cpu::KernelEntry;
 use hcomm_sim::deadlock::WARN_AFTER;
+use hcomm_sim::deterministic::seats::Seats;
+use hcomm_sim::deterministic::{FreeRunning, Turn};
 use hcomm_sim::engine::EnginePool;
-use hcomm_sim::event::feed::{Clock, HostCall};
+use hcomm_sim::event::feed::HostCall;
 use hcomm_sim::event::{Feed, HostThread, Range, Seed, Trace, What};
 use hcomm_sim::fault::{FaultCounter, FaultLog, FaultRule};
 use hcomm_sim::hosts::{self, spawn_own};
@@ -67,12 +67,16 @@ impl Device {
         let options = options.complete()?;
         let checks = options.checks.unwrap_or(Checks::DEFAULT);
         let findings = Arc::new(Findings::default());
-        let baton = match (options.deterministic, options.cpu) {
+        let seats = match (options.deterministic, options.cpu) {
             (Some(_), Cpu::Qemu) => return Err(Error::DeterministicQemu),
             (Some(seed), Cpu::Native) => {
-                Some(Arc::new(Baton::new(Box::new(Seed::new(seed)), native::CORES, options.watchdog)))
+                Some(Arc::new(Seats::new(Box::new(Seed::new(seed)), native::CORES, options.watchdog)))
             }
             (None, _) => None,
+        };
+        let turn: Arc<dyn Turn> = match &seats {
+            Some(seats) => Arc::clone(seats) as _,
+            None => Arc::new(FreeRunning::default()),
         };
         let image = match options.cpu {
             Cpu::Qemu => Some(Arc::new(Image::open(options.image.as_deref())?)),
@@ -90,14 +94,14 @@ impl Device {
             memory: Arc::clone(&memory),
             soc,
             alloc: Mutex::new(alloc),
-            inbox: Arc::new(baton.clone().map_or_else(Inbox::default, Inbox::with_baton)),
+            inbox: Arc::new(Inbox::new(Arc::clone(&turn))),
             queues: QueueTable::new(MAX_QUEUES),
             counters: DeviceCounters::default(),
             checks,
             fault_log: FaultLog::default(),
             failed: FirstError::default(),
-            events: feed(&options, checks, memory.slot(), baton.as_ref(), &findings),
-            baton: baton.clone(),
+            events: feed(&options, checks, memory.slot(), &turn, &findings),
+            turn,
         });
         let cpu: Box<dyn hcomm_sim::cpu::Cpu> = match &image {
             Some(image) => Box::new(QemuCpu::start(&memory, image, tables, soc, options.icount)?),
@@ -114,12 +118,12 @@ impl Device {
         };
         let kernel_faults = Mutex::new(FaultCounter::new(&options.faults));
         let name = "stars".to_owned();
-        let thread = match (baton, options.deterministic) {
-            (Some(baton), Some(seed)) => {
+        let thread = match (seats, options.deterministic) {
+            (Some(seats), Some(seed)) => {
                 let scheduler = Scheduler::new(Arc::clone(&shared), cpu, None)
                     .with_config(config)
                     .by_turns(Box::new(Seed::new(seed)));
-                spawn_own(name, move || run_by_turns(scheduler, &baton))
+                spawn_own(name, move || run_by_turns(scheduler, &seats))
             }
             _ => {
                 let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;
@@ -306,19 +310,12 @@ impl Device {
 }
 
 /// Where the events of a device go.
-fn feed(
-    options: &DeviceOptions,
-    checks: Checks,
-    slot: usize,
-    baton: Option<&Arc<Baton>>,
-    findings: &Arc<Findings>,
-) -> Feed {
-    let mut feed = match baton {
-        Some(baton) => Feed::new(slot, Clock::Virtual(Arc::clone(baton)), MAX_QUEUES),
-        None if options.record => Feed::new(slot, Clock::Real(Instant::now()), MAX_QUEUES),
-        None if checks.is_on(Check::Race) => {
-            Feed::new(slot, Clock::Real(Instant::now()), MAX_QUEUES).without_recorder()
-        }
+fn feed(options: &DeviceOptions, checks: Checks, slot: usize, turn: &Arc<dyn Turn>, findings: &Arc<Findings>) -> Feed {
+    let on = || Feed::new(slot, Arc::clone(turn), MAX_QUEUES);
+    let mut feed = match options.deterministic {
+        Some(_) => on(),
+        None if options.record => on(),
+        None if checks.is_on(Check::Race) => on().without_recorder(),
         None => Feed::off(),
     };
     if checks.is_on(Check::Race) {

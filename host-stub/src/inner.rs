@@ -119,9 +119,7 @@ impl Drop for Inner {
             return;
         }
         self.shared.inbox.send(Command::Stop);
-        if let Some(baton) = &self.shared.baton {
-            baton.close();
-        }
+        self.shared.turn.close();
         if let Some(scheduler) = self.scheduler.take() {
             // If it panicked, its message has been printed.
             let _ = scheduler.join();

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hcomm_aicpu::Error as Refused;
 use hcomm_aicpu::spec::DeviceAddr;
@@ -18,16 +18,13 @@ use crate::error::Error;
 use crate::kernel::{Kernel, misbehaviour};
 use crate::product::Side;
 use hcomm_sim::alloc::Kind;
-use hcomm_sim::baton::{Baton, NoTurn};
 use hcomm_sim::check::findings::Receiver;
+use hcomm_sim::deterministic::{HostWait, NoTurn};
 use hcomm_sim::event::{HostThread, What};
 use hcomm_sim::inbox::Command;
 use hcomm_sim::reduce::Reduce;
-use hcomm_sim::stream::{Waited, Waiting};
+use hcomm_sim::stream::Waited;
 use hcomm_sim::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamShared};
-
-/// How often a wait looks whether the device still works.
-const WAIT_SLICE: Duration = Duration::from_secs(1);
 
 /// # Errors
 /// The parameters have the head of another type.
@@ -45,7 +42,7 @@ pub struct Stream {
 impl Stream {
     /// A new stream.
     pub fn new(device: &Device) -> Self {
-        let shared = Arc::new(StreamShared::new(device.0.stream_ids(1)).with_baton(device.0.shared.baton.clone()));
+        let shared = Arc::new(StreamShared::with_turn(device.0.stream_ids(1), Arc::clone(&device.0.shared.turn)));
         device.0.shared.inbox.send(Command::AddStream(Arc::clone(&shared)));
         Self { device: device.clone(), shared }
     }
@@ -229,10 +226,7 @@ impl Stream {
         events.send(|| What::Submitted { host, stream_id, operation });
         self.shared.submit();
         self.device.0.shared.inbox.send(Command::Submit(self.id(), op));
-        if let Some(baton) = &self.device.0.shared.baton {
-            // The seed decides whether the device or the host runs next. A device that closes needs no turn.
-            let _ = baton.enter().pass();
-        }
+        self.device.0.shared.turn.host_passes();
         Ok(())
     }
 
@@ -274,46 +268,26 @@ impl Stream {
             self.device.0.shared.events.send(|| What::Submitted { host, stream_id, operation });
             self.device.0.shared.inbox.send(Command::Submit(self.id(), Op::Synchronize));
         }
-        if let Some(baton) = &self.device.0.shared.baton {
-            return self.synchronize_by_turns(baton, &waiting, timeout);
-        }
-        let started = Instant::now();
-        loop {
-            if self.device.0.scheduler_gone() {
-                // It has ended what it knew of. Nothing else will end.
-                self.device.0.check_alive()?;
-                return Err(Error::SchedulerGone);
-            }
-            let left = timeout.saturating_sub(started.elapsed());
-            match waiting.wait(left.min(WAIT_SLICE)) {
-                Waited::Done(Some(error)) => return Err(Error::Device(error)),
-                Waited::Done(None) => return self.device.0.check_alive(),
-                Waited::TimedOut(outstanding) if left <= WAIT_SLICE => {
-                    return Err(Error::Timeout { stream_id: self.id(), outstanding, timeout });
+        let (stream_id, mut outstanding, mut ended) = (self.id(), 0, None);
+        let waited = self.device.0.shared.turn.host_waits(HostWait::Operations(timeout), &mut |slice| {
+            let mut is_done = |slice| {
+                match waiting.wait(slice) {
+                    Waited::Done(Some(error)) => ended = Some(Err(Error::Device(error))),
+                    Waited::Done(None) => ended = Some(self.device.0.check_alive()),
+                    Waited::TimedOut(left) => outstanding = left,
                 }
-                Waited::TimedOut(_) => {}
-            }
-        }
-    }
-
-    /// [`synchronize_for`](Self::synchronize_for) in deterministic mode: the time is virtual.
-    fn synchronize_by_turns(&self, baton: &Baton, waiting: &Waiting<'_>, timeout: Duration) -> Result<(), Error> {
-        let host = baton.enter();
-        let until = baton.now().saturating_add(timeout);
-        loop {
-            let outstanding = match waiting.wait(Duration::ZERO) {
-                Waited::Done(Some(error)) => return Err(Error::Device(error)),
-                Waited::Done(None) => return self.device.0.check_alive(),
-                Waited::TimedOut(outstanding) => outstanding,
+                ended.is_some()
             };
-            let stream_id = self.id();
-            if baton.now() >= until {
-                return Err(Error::Timeout { stream_id, outstanding, timeout });
-            }
-            match host.wait(Some(until)) {
-                Ok(()) => {}
-                Err(NoTurn::Gone) => return Err(Error::SchedulerGone),
-                Err(NoTurn::Deadlock) => return Err(Error::Deadlock { stream_id, outstanding }),
+            // A scheduler that is gone has ended what it knew of. Nothing else will end.
+            is_done(Duration::ZERO) || !slice.is_zero() && (self.device.0.scheduler_gone() || is_done(slice))
+        });
+        match (waited, ended) {
+            (_, Some(ended)) => ended,
+            (Err(NoTurn::TimedOut), None) => Err(Error::Timeout { stream_id, outstanding, timeout }),
+            (Err(NoTurn::Deadlock), None) => Err(Error::Deadlock { stream_id, outstanding }),
+            (Ok(()) | Err(NoTurn::Gone), None) => {
+                self.device.0.check_alive()?;
+                Err(Error::SchedulerGone)
             }
         }
     }

@@ -10,10 +10,10 @@ use super::event::{NotifyUser, Range, TaskPlace, What};
 use super::fault::Fault;
 use super::memory::{Memory, OutsideHbm};
 use super::notify::RecordedBy;
-use super::order::Before;
 use super::queue::{HwQueue, QueueConfig, QueueWait, Registers};
 use super::reduce::Reduce;
 use super::scheduler::Scheduler;
+use super::vector_clock::VectorClock;
 
 /// When a wait of `timeout_s` seconds that begins at `now` is over; 0 s: never.
 pub(super) fn deadline(now: Duration, timeout_s: u32) -> Option<Duration> {
@@ -62,9 +62,10 @@ impl<M: Memory> Scheduler<M> {
             Action::UbDoorbell { jetty, .. } => Err(TaskError::NoChannel { jetty }),
             Action::Record { id, effect } => {
                 let Some(queue) = self.queue_mut(sq_id) else { return Ok(()) };
-                queue.before.note(queue.life, queue.done_total + 1);
+                queue.before.advance(sq_id, queue.done_total + 1);
                 let before = queue.before.clone();
-                let by = RecordedBy::Task { queue: queue.life, task: queue.done_total + 1, rung_at: queue.rung_at() };
+                let by =
+                    RecordedBy::Task { queue: queue.generation, task: queue.done_total + 1, rung_at: queue.rung_at() };
                 let user = NotifyUser::Task(place(queue));
                 self.record(id, effect, by, user, &before)?;
                 self.task_done(sq_id);
@@ -167,7 +168,7 @@ impl<M: Memory> Scheduler<M> {
         effect: Effect,
         by: RecordedBy,
         user: NotifyUser,
-        before: &Before,
+        before: &VectorClock,
     ) -> Result<(), TaskError> {
         let from = self.notifies.value(id);
         let waiting = self.notifies.record(id, effect, by, before)?;

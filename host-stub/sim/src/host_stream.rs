@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::cpu::Returned;
 use super::error::DeviceError;
-use super::order::{Before, QueueLife};
+use super::ids::QueueGeneration;
 use super::stream::{KernelLaunch, Op, StreamId, StreamShared};
+use super::vector_clock::VectorClock;
 
 /// A launch that has been started.
 pub(crate) struct Running {
@@ -60,7 +61,7 @@ impl Running {
 #[derive(Clone)]
 pub(crate) struct DroppedTasks {
     pub(crate) sq_id: u32,
-    pub(crate) life: QueueLife,
+    pub(crate) generation: QueueGeneration,
     /// Tasks of the queue before them.
     pub(crate) first: u64,
     /// As in the queue.
@@ -80,7 +81,7 @@ impl DroppedTasks {
     }
 
     fn is_of(&self, queued: &Queued) -> bool {
-        queued.life == self.life && queued.tasks > self.first
+        queued.generation == self.generation && queued.tasks > self.first
     }
 }
 
@@ -88,7 +89,7 @@ impl DroppedTasks {
 #[derive(Clone, Copy)]
 pub(crate) struct Queued {
     pub(crate) sq_id: u32,
-    pub(crate) life: QueueLife,
+    pub(crate) generation: QueueGeneration,
     pub(crate) tasks: u64,
     /// Not those of another kernel that ran at the same time.
     pub(crate) is_sure: bool,
@@ -117,8 +118,8 @@ pub(crate) struct HostStream {
     pub(crate) running: Option<Running>,
     /// The first of `ops` is a wait that has begun.
     pub(crate) wait: Option<StreamWait>,
-    /// What has happened before its next operation.
-    pub(crate) before: Before,
+    /// Tasks of each queue that have happened before its next operation, as notifies tell.
+    pub(crate) before: VectorClock,
     pub(crate) ended: Vec<Ended>,
     /// Launches that have ended since the stream was made.
     pub(crate) launches_ended: u64,
@@ -135,7 +136,7 @@ impl HostStream {
             ops: VecDeque::new(),
             running: None,
             wait: None,
-            before: Before::default(),
+            before: VectorClock::default(),
             ended: Vec::new(),
             launches_ended: 0,
             failed: false,

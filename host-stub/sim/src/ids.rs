@@ -5,6 +5,9 @@ use crate::message::debug_is_the_message;
 /// Number of a stream, unique in its device.
 pub type StreamId = u32;
 
+/// One use of a queue number, unique in its device: a queue that is acquired again has another generation.
+pub type QueueGeneration = u64;
+
 /// A queue, in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueName {

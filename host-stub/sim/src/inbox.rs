@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
-use super::baton::Baton;
+use super::deterministic::{FreeRunning, Turn};
 use super::error::DoorbellError;
 use super::memory::OutsideHbm;
 use super::notify::Owner;
@@ -69,29 +69,29 @@ pub struct Inbox {
     pending: AtomicBool,
     sleeping: AtomicBool,
     thread: OnceLock<Thread>,
-    /// Deterministic mode: the scheduler waits for the baton instead.
-    baton: Option<Arc<Baton>>,
+    turn: Arc<dyn Turn>,
 }
 
 /// Commands for which memory is kept.
 const KEPT: usize = 1024;
 
 impl Default for Inbox {
+    /// For a scheduler that runs freely.
     fn default() -> Self {
+        Self::new(Arc::new(FreeRunning::default()))
+    }
+}
+
+impl Inbox {
+    /// For the scheduler of a device that goes on as `turn` says.
+    pub fn new(turn: Arc<dyn Turn>) -> Self {
         Self {
             commands: Mutex::new(Some(Vec::new())),
             pending: AtomicBool::new(false),
             sleeping: AtomicBool::new(false),
             thread: OnceLock::new(),
-            baton: None,
+            turn,
         }
-    }
-}
-
-impl Inbox {
-    /// An inbox of deterministic mode.
-    pub fn with_baton(baton: Arc<Baton>) -> Self {
-        Self { baton: Some(baton), ..Self::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Vec<Command>>> {
@@ -106,8 +106,8 @@ impl Inbox {
             None => return,
         }
         self.pending.store(true, Ordering::Relaxed);
-        if let Some(baton) = &self.baton {
-            return baton.wake_scheduler();
+        if self.turn.wakes_scheduler() {
+            return;
         }
         // Pairs with the fence of `park`: either we see `sleeping`, or the scheduler sees `pending`.
         fence(Ordering::SeqCst);

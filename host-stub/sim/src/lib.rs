@@ -5,13 +5,12 @@
 #![forbid(unsafe_code)]
 
 pub mod alloc;
-pub mod baton;
 pub mod check;
 pub mod comm_table;
 pub mod cpu;
 pub mod deadlock;
 pub mod decode;
-mod decode910;
+pub mod deterministic;
 pub mod engine;
 pub mod error;
 pub mod event;
@@ -30,7 +29,6 @@ mod message;
 pub mod notify;
 mod notify_ids;
 mod operations;
-pub mod order;
 pub mod queue;
 pub mod random;
 mod recovery;
@@ -42,5 +40,6 @@ pub mod shared;
 pub mod stall;
 pub mod stream;
 pub mod threads;
+pub mod vector_clock;
 
 pub use stream::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamId, StreamShared};

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::decode::{Effect, Until};
-use super::ids::StreamId;
 pub use super::ids::{Leftover, NoSuchNotify, NotifyName, Owner};
-use super::order::{Before, QueueLife};
+use super::ids::{QueueGeneration, StreamId};
+use super::vector_clock::{ActorId, VectorClock};
 
 /// Notifies of a device: an id has 17 bits.
 pub const MAX_NOTIFY_IDS: u32 = 1 << 17;
@@ -22,9 +22,9 @@ pub enum RecordedBy {
     },
     /// A task of a queue.
     Task {
-        /// Queue, in one of its lives.
-        queue: QueueLife,
-        /// Its place among the tasks of that life, from 1.
+        /// Queue.
+        queue: QueueGeneration,
+        /// Its place among the tasks of that queue, from 1.
         task: u64,
         /// When its doorbell was observed, in the scheduler's count of doorbells.
         rung_at: u64,
@@ -51,7 +51,7 @@ struct Register {
     /// Last record of a count form.
     counted_by: Option<RecordedBy>,
     /// What has happened before the records that are in `value`.
-    before: Before,
+    before: VectorClock,
     /// Queues that look again after the next record, in the order in which they came.
     waiting: Vec<u32>,
 }
@@ -112,7 +112,7 @@ impl NotifyTable {
             value: 0,
             untaken: Vec::new(),
             counted_by: None,
-            before: Before::default(),
+            before: VectorClock::default(),
             waiting: Vec::new(),
         };
         self.registers.insert(id, register);
@@ -148,11 +148,11 @@ impl NotifyTable {
         id: u32,
         effect: Effect,
         by: RecordedBy,
-        before: &Before,
+        before: &VectorClock,
     ) -> Result<Vec<u32>, NoSuchNotify> {
         let register = self.register(id)?;
         if register.value == 0 {
-            register.before.set(before);
+            register.before.copy_from(before);
         } else {
             register.before.join(before);
         }
@@ -182,7 +182,7 @@ impl NotifyTable {
     ///
     /// # Errors
     /// [`NoSuchNotify`].
-    pub fn take(&mut self, id: u32, until: Until) -> Result<Option<&Before>, NoSuchNotify> {
+    pub fn take(&mut self, id: u32, until: Until) -> Result<Option<&VectorClock>, NoSuchNotify> {
         let register = self.registers.get_mut(&id).ok_or(NoSuchNotify(id))?;
         let cleared = match until {
             Until::Set if register.value & 1 != 0 => register.value & !1,
@@ -209,6 +209,11 @@ impl NotifyTable {
         {
             register.waiting.push(sq_id);
         }
+    }
+
+    /// A queue is gone, and its number may be used again.
+    pub fn forget_queue(&mut self, queue: ActorId) {
+        self.registers.values_mut().for_each(|register| register.before.forget(queue));
     }
 
     /// Resets all: no records, no waiting queues.
@@ -251,7 +256,7 @@ mod tests {
     }
 
     fn record(table: &mut NotifyTable, effect: Effect) -> Vec<u32> {
-        table.record(ID, effect, BY, &Before::default()).unwrap()
+        table.record(ID, effect, BY, &VectorClock::default()).unwrap()
     }
 
     fn left(table: &mut NotifyTable) -> Vec<Leftover> {
@@ -302,7 +307,7 @@ mod tests {
         let other = RecordedBy::Task { queue: 3, task: 1, rung_at: 8 };
         let mut table = table();
         record(&mut table, Effect::Set);
-        table.record(ID, Effect::Set, other, &Before::default()).unwrap();
+        table.record(ID, Effect::Set, other, &VectorClock::default()).unwrap();
         let notify = table.name(ID);
         let by_stream_9 = |_, by: &RecordedBy| *by == BY;
         assert_eq!(table.take_leftovers(by_stream_9), [Leftover { notify, value: 1, untaken: 1 }]);
@@ -319,7 +324,7 @@ mod tests {
         let mut table = table();
         for task in 0..10_000 {
             let by = RecordedBy::Task { queue: 3, task, rung_at: task };
-            table.record(ID, Effect::Set, by, &Before::default()).unwrap();
+            table.record(ID, Effect::Set, by, &VectorClock::default()).unwrap();
         }
         assert!(table.registers[&ID].untaken.len() <= UNTAKEN_MAX);
         assert_eq!(left(&mut table)[0].untaken, 10_000);
@@ -361,20 +366,33 @@ mod tests {
     #[test]
     fn what_came_before_earlier_records_does_not_stick() {
         let mut table = table();
-        let (mut first, mut second) = (Before::default(), Before::default());
-        first.note(1, 10);
-        second.note(2, 20);
+        let (mut first, mut second) = (VectorClock::default(), VectorClock::default());
+        first.advance(1, 10);
+        second.advance(2, 20);
         table.record(ID, Effect::Set, BY, &first).unwrap();
         assert_eq!(table.take(ID, Until::Set).unwrap(), Some(&first));
         table.record(ID, Effect::Set, BY, &second).unwrap();
         assert_eq!(table.take(ID, Until::Set).unwrap(), Some(&second));
     }
 
+    /// Case 280.
+    #[test]
+    fn record_says_nothing_of_a_later_queue_of_the_same_number() {
+        let mut table = table();
+        let mut before = VectorClock::default();
+        before.advance(1, 10);
+        before.advance(2, 20);
+        table.record(ID, Effect::Set, BY, &before).unwrap();
+        table.forget_queue(1);
+        let known = table.take(ID, Until::Set).unwrap().unwrap();
+        assert_eq!([known.time_of(1), known.time_of(2)], [0, 20]);
+    }
+
     #[test]
     fn unallocated_id_is_refused() {
         let mut table = table();
         table.remove(ID);
-        assert_eq!(table.record(ID, Effect::Set, BY, &Before::default()), Err(NoSuchNotify(ID)));
+        assert_eq!(table.record(ID, Effect::Set, BY, &VectorClock::default()), Err(NoSuchNotify(ID)));
         assert_eq!(table.take(ID, Until::Set), Err(NoSuchNotify(ID)));
     }
 }

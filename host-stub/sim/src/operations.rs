@@ -290,7 +290,7 @@ impl<M: Memory> Scheduler<M> {
             if is_sure {
                 queue.add_user(id);
             }
-            Queued { sq_id: queue.config.sq_id, life: queue.life, tasks, is_sure }
+            Queued { sq_id: queue.config.sq_id, generation: queue.generation, tasks, is_sure }
         };
         if let Some(rung) = &returned.rung {
             let of = |(sq_id, tasks): &(u32, u64)| Some(queued(self.queue_mut(*sq_id)?, *tasks, true));
@@ -310,7 +310,9 @@ impl<M: Memory> Scheduler<M> {
     /// Whether tasks are still to come. Those of a queue that is gone, or that has stopped, never will.
     fn is_outstanding(&self, queued: &Queued) -> bool {
         let queue = self.queues.get(queued.sq_id as usize).and_then(Option::as_ref);
-        queue.is_some_and(|queue| queue.life == queued.life && !queue.stopped && queue.done_total < queued.tasks)
+        queue.is_some_and(|queue| {
+            queue.generation == queued.generation && !queue.stopped && queue.done_total < queued.tasks
+        })
     }
 
     fn complete(&mut self, id: StreamId, running: Running, returned: &Returned) {
@@ -369,12 +371,16 @@ impl<M: Memory> Scheduler<M> {
         }
         let failed = stream.failed;
         let unordered = stream.ended.iter().filter(|ended| !ended.drained).find_map(|ended| {
-            let is_ordered = |queued: &&Queued| !queued.is_sure || stream.before.tasks_of(queued.life) >= queued.tasks;
+            let is_ordered = |queued: &&Queued| !queued.is_sure || stream.before.time_of(queued.sq_id) >= queued.tasks;
             let queued = ended.queued.iter().find(|queued| !is_ordered(queued))?;
-            Some((ended.kernel.to_string(), *queued, queued.tasks - stream.before.tasks_of(queued.life)))
+            Some((ended.kernel.to_string(), *queued, queued.tasks - stream.before.time_of(queued.sq_id)))
         });
         let unordered = unordered.and_then(|(kernel, queued, tasks)| {
-            let queue = self.queues.get(queued.sq_id as usize)?.as_ref().filter(|queue| queue.life == queued.life)?;
+            let queue = self
+                .queues
+                .get(queued.sq_id as usize)?
+                .as_ref()
+                .filter(|queue| queue.generation == queued.generation)?;
             Some(DeviceError::UnorderedWork { stream_id: id, kernel, queue: queue.config.name(), tasks })
         });
         let ended = self.streams.get_mut(&id).map(|stream| std::mem::take(&mut stream.ended))?;

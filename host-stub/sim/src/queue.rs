@@ -9,10 +9,11 @@ use hcomm_aicpu::spec::queue::{DOORBELL_OFFSET, Doorbell, HEAD_OFFSET, QueueStat
 use hcomm_aicpu::spec::thread::MAX_THREADS;
 
 use super::error::{DoorbellError, QueueName};
+use super::ids::QueueGeneration;
 use super::memory::Memory;
-use super::order::{Before, QueueLife};
 use super::stall::Stall;
 use super::stream::StreamId;
+use super::vector_clock::VectorClock;
 
 /// Hardware queues of a device: one for each thread.
 pub const MAX_QUEUES: u32 = MAX_THREADS as u32;
@@ -220,14 +221,14 @@ pub struct HwQueue {
     pub users: Vec<StreamId>,
     /// Task id of the entry that was fetched last.
     pub task_id: u32,
-    /// Which life of which queue it is.
-    pub life: QueueLife,
+    /// Which use of its number it is.
+    pub generation: QueueGeneration,
     /// Entries rung since it was made.
     pub rung_total: u64,
     /// Tasks carried out since it was made.
     pub done_total: u64,
-    /// What has happened before the entry at `head`, on other queues.
-    pub before: Before,
+    /// Tasks of each queue that have happened before the entry at `head`, as notifies tell.
+    pub before: VectorClock,
     /// The entry at `head` is a wait that has begun.
     pub wait: Option<QueueWait>,
     /// An engine works on the entry at `head`.
@@ -246,10 +247,10 @@ pub struct HwQueue {
 
 impl HwQueue {
     /// A queue with nothing rung.
-    pub fn new(config: QueueConfig, life: QueueLife) -> Self {
+    pub fn new(config: QueueConfig, generation: QueueGeneration) -> Self {
         Self {
             config,
-            life,
+            generation,
             head: 0,
             rung: 0,
             count: 0,
@@ -259,7 +260,7 @@ impl HwQueue {
             users: Vec::new(),
             rung_total: 0,
             done_total: 0,
-            before: Before::default(),
+            before: VectorClock::default(),
             wait: None,
             task_id: 0,
             busy: false,

@@ -53,7 +53,7 @@ impl<M: Memory> Scheduler<M> {
         queue.wait = None;
         let dropped = DroppedTasks {
             sq_id,
-            life: queue.life,
+            generation: queue.generation,
             first: queue.done_total - u64::from(dropped) + u64::from(begun),
             last_rung,
             last_unsure: queue.last_unsure,

@@ -190,8 +190,8 @@ impl<M: Memory> Scheduler<M> {
             runs_left: faults.dead_after(config.name()),
             ..Stall::default()
         };
-        self.lives += 1;
-        self.queues[index] = Some(HwQueue { hold, ..HwQueue::new(config, self.lives) });
+        self.generations += 1;
+        self.queues[index] = Some(HwQueue { hold, ..HwQueue::new(config, self.generations) });
     }
 
     pub(super) fn queue_mut(&mut self, sq_id: u32) -> Option<&mut HwQueue> {
@@ -203,6 +203,7 @@ impl<M: Memory> Scheduler<M> {
             return;
         }
         let (shared, queues, streams) = (&self.shared, &mut self.queues, &mut self.streams);
+        let notifies = &mut self.notifies;
         // A kernel that has looked a thread up may still write to its ring.
         let first_kernel = streams.values().filter_map(HostStream::kernel).min().unwrap_or(u64::MAX);
         self.removals.retain(|(ids, last_launch, reply)| {
@@ -211,10 +212,12 @@ impl<M: Memory> Scheduler<M> {
                 return true;
             }
             for id in ids {
-                if let Some(queue) = queues.get_mut(*id as usize).and_then(Option::take) {
-                    // Before anybody looks for doorbells of free queues: those of its last life are none.
+                if queues.get_mut(*id as usize).and_then(Option::take).is_some() {
+                    // Before anybody looks for doorbells of free queues: those of its last generation are none.
                     Registers::of(&*shared.memory, *id).reset();
-                    streams.values_mut().for_each(|stream| stream.before.forget(queue.life));
+                    streams.values_mut().for_each(|stream| stream.before.forget(*id));
+                    queues.iter_mut().flatten().for_each(|queue| queue.before.forget(*id));
+                    notifies.forget_queue(*id);
                 }
             }
             // The caller may have stopped waiting.

@@ -14,6 +14,7 @@ use hcomm_aicpu::spec::soc::Soc;
 use super::alloc::{Allocator, Kind, PAGE};
 use super::check::list::Checks;
 use super::cpu::{Cpu, CpuFault, KernelEntry, KernelFn, Returned};
+use super::deterministic::FreeRunning;
 use super::error::{DeviceError, DoorbellError};
 use super::event::{Feed, Origin};
 use super::fault::FaultLog;
@@ -187,7 +188,7 @@ impl Rig {
             fault_log: FaultLog::default(),
             failed: FirstError::default(),
             events: Feed::off(),
-            baton: None,
+            turn: Arc::new(FreeRunning::default()),
         });
         let (end, late) = (End::default(), LateDoorbell::default());
         let memory = Arc::clone(&shared.memory);

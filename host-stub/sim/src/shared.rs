@@ -9,8 +9,8 @@ use hcomm_aicpu::spec::queue::QueueStatus;
 use hcomm_aicpu::spec::soc::Soc;
 
 use super::alloc::{AllocError, Allocator, FreeError, Kind};
-use super::baton::Baton;
 use super::check::list::Checks;
+use super::deterministic::{HostWait, Turn};
 use super::error::{DeviceError, DoorbellError};
 use super::event::{Feed, HostThread, Origin, Range, What};
 use super::fault::FaultLog;
@@ -88,8 +88,8 @@ pub struct Shared<M> {
     pub failed: FirstError,
     /// Events.
     pub events: Feed,
-    /// Deterministic mode.
-    pub baton: Option<Arc<Baton>>,
+    /// Who may run, and what time it is.
+    pub turn: Arc<dyn Turn>,
 }
 
 impl<M: Memory> Shared<M> {
@@ -188,10 +188,12 @@ impl<M: Memory> Shared<M> {
     /// # Errors
     /// [`RecvTimeoutError`].
     pub fn receive<T>(&self, answer: &Receiver<T>, limit: Duration) -> Result<T, RecvTimeoutError> {
-        match &self.baton {
-            Some(baton) => baton.enter().receive(answer),
-            None => answer.recv_timeout(limit),
-        }
+        let mut result = Err(RecvTimeoutError::Timeout);
+        let waited = self.turn.host_waits(HostWait::Answer(limit), &mut |slice| {
+            result = answer.recv_timeout(slice);
+            !matches!(result, Err(RecvTimeoutError::Timeout))
+        });
+        waited.map_err(|_| RecvTimeoutError::Timeout).and(result)
     }
 
     fn refuse(&self, sq_id: u32, tail: u32, origin: Origin, error: DoorbellError) -> DoorbellError {

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use super::baton::Baton;
-
+use super::deterministic::{FreeRunning, Turn};
 use super::error::DeviceError;
 pub use super::host_transfer::HostTransfer;
 pub use super::ids::StreamId;
@@ -134,7 +133,7 @@ struct Waiter {
 /// What host and scheduler share of a stream.
 pub struct StreamShared {
     id: StreamId,
-    baton: Option<Arc<Baton>>,
+    turn: Arc<dyn Turn>,
     state: Mutex<State>,
     /// Operations that have completed. Written under the lock of the state.
     completed: AtomicU64,
@@ -211,14 +210,14 @@ pub struct Waiters {
 }
 
 impl StreamShared {
-    /// An empty stream.
+    /// An empty stream, whose waits are in real time.
     pub fn new(id: StreamId) -> Self {
-        Self { id, baton: None, state: Mutex::default(), completed: AtomicU64::new(0), changed: Condvar::new() }
+        Self::with_turn(id, Arc::new(FreeRunning::default()))
     }
 
-    /// In deterministic mode: hosts that wait for the stream wait for the baton.
-    pub fn with_baton(self, baton: Option<Arc<Baton>>) -> Self {
-        Self { baton, ..self }
+    /// An empty stream of a device that goes on as `turn` says.
+    pub fn with_turn(id: StreamId, turn: Arc<dyn Turn>) -> Self {
+        Self { id, turn, state: Mutex::default(), completed: AtomicU64::new(0), changed: Condvar::new() }
     }
 
     /// Its number.
@@ -296,9 +295,7 @@ impl StreamShared {
             state.error = error;
         }
         self.changed.notify_all();
-        if let Some(baton) = &self.baton {
-            baton.wake_hosts();
-        }
+        self.turn.wake_hosts();
     }
 
     /// Operations that have not completed.

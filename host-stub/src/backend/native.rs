@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use embedded_hal::delay::DelayNs;
 use hcomm_aicpu::Device;
@@ -26,8 +26,8 @@ use super::Tables;
 use super::log::TARGET;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::KernelLaunch;
-use hcomm_sim::baton::{Baton, Gone};
 use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, Returned};
+use hcomm_sim::deterministic::{Gone, pause};
 use hcomm_sim::event::{Origin, What};
 use hcomm_sim::hosts::spawn_own;
 use hcomm_sim::inbox::Command;
@@ -36,8 +36,6 @@ use hcomm_sim::shared::Shared;
 
 /// Cores that take launches.
 pub const CORES: usize = 2;
-/// Delays from this length on sleep, below they spin.
-const SLEEP_NS: u32 = 50_000;
 
 /// Names and functions of the kernels that are linked into this program.
 pub fn kernels() -> impl Iterator<Item = (&'static str, KernelFn)> {
@@ -112,15 +110,13 @@ impl Cpu for NativeCpu {
         let worker = self.worker(core).map_err(|error| CpuFault::Cpu(format!("no thread for core {core}: {error}")))?;
         let job = Job { kernel, args: launch.args, origin: Origin { launch: launch.number, core } };
         worker.jobs.send(job).map_err(|_| CpuFault::Cpu(format!("core {core} has ended")))?;
-        if let Some(baton) = &self.shared.baton {
-            baton.add_core(core);
-        }
+        self.shared.turn.add_core(core);
         Ok(())
     }
 
     fn poll(&mut self, core: usize) -> Result<Option<Returned>, CpuFault> {
-        if let Some(baton) = self.shared.baton.as_ref().filter(|baton| baton.take_stuck(core)) {
-            let text = format!("it has not called the device for {:?} of real time", baton.watchdog());
+        if let Some(limit) = self.shared.turn.take_stuck(core) {
+            let text = format!("it has not called the device for {limit:?} of real time");
             self.abandon(core);
             return Err(CpuFault::Kernel(text));
         }
@@ -139,9 +135,7 @@ impl Cpu for NativeCpu {
     fn abandon(&mut self, core: usize) {
         // The thread goes on with its kernel and holds the device's memory; it ends when the kernel returns.
         self.workers[core] = None;
-        if let Some(baton) = &self.shared.baton {
-            baton.expel(core);
-        }
+        self.shared.turn.expel(core);
     }
 }
 
@@ -159,11 +153,10 @@ impl Drop for NativeCpu {
 fn work(jobs: &Receiver<Job>, shared: &Arc<Shared<SharedMemory>>, device: &Device, outcome: &Outcome) {
     for job in jobs {
         let Job { origin, .. } = job;
-        let current = Current { shared: Arc::clone(shared), started: Instant::now(), origin, rung: RefCell::default() };
-        if current.baton().is_some_and(|baton| baton.begin_core(origin.core).is_err()) {
+        if shared.turn.begin_core(origin.core).is_err() {
             return;
         }
-        CURRENT.set(Some(current));
+        CURRENT.set(Some(Current { shared: Arc::clone(shared), origin, rung: RefCell::default() }));
         let args = std::ptr::with_exposed_provenance::<c_void>(job.args as usize);
         let result = device.run(origin.core, || catch_unwind(AssertUnwindSafe(|| (job.kernel)(args))));
         let rung = CURRENT.take().map(|current| current.rung.into_inner());
@@ -174,9 +167,7 @@ fn work(jobs: &Receiver<Job>, shared: &Arc<Shared<SharedMemory>>, device: &Devic
         };
         *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         shared.inbox.send(Command::CoreEnded);
-        if let Some(baton) = &shared.baton {
-            baton.end_core(origin.core);
-        }
+        shared.turn.end_core(origin.core);
     }
 }
 
@@ -191,20 +182,15 @@ fn panic_text(payload: &(dyn Any + Send)) -> &str {
 /// What the thread of a running kernel belongs to.
 struct Current {
     shared: Arc<Shared<SharedMemory>>,
-    started: Instant,
     origin: Origin,
     /// Queues that the kernel rang, and the entries rung since each was made.
     rung: RefCell<Vec<(u32, u64)>>,
 }
 
 impl Current {
-    fn baton(&self) -> Option<&Baton> {
-        self.shared.baton.as_deref()
-    }
-
     /// In deterministic mode others may go first. `Err`: the device has given this kernel up.
     fn turn(&self) -> Result<(), Gone> {
-        self.baton().map_or(Ok(()), |baton| baton.turn(self.origin.core))
+        self.shared.turn.yield_core(self.origin.core)
     }
 }
 
@@ -300,12 +286,10 @@ impl Platform for NativePlatform {
     }
 
     fn now_us(&self) -> u64 {
-        with_current(0, |current| match current.baton() {
-            None => current.started.elapsed().as_micros() as u64,
-            Some(baton) if baton.turn(current.origin.core).is_ok() => baton.now().as_micros() as u64,
-            // Given up: every wait of the kernel is over.
-            Some(_) => u64::MAX,
-        })
+        // Given up: every wait of the kernel is over.
+        let now =
+            |current: &Current| current.turn().map_or(u64::MAX, |()| current.shared.turn.now().as_micros() as u64);
+        with_current(0, now)
     }
 
     fn delay(&self) -> impl DelayNs {
@@ -329,22 +313,12 @@ struct NativeDelay;
 
 impl DelayNs for NativeDelay {
     fn delay_ns(&mut self, ns: u32) {
-        let wait = |current: &Current| current.baton().map(|baton| baton.delay(current.origin.core, ns.into()));
+        let wait = |current: &Current| Some(current.shared.turn.delay(current.origin.core, ns));
         match with_current(None, wait) {
-            None => delay(ns),
+            None => pause(ns),
             Some(Ok(())) => {}
             // Given up: it must not burn the processor.
             Some(Err(Gone)) => std::thread::sleep(Duration::from_millis(1)),
         }
-    }
-}
-
-fn delay(ns: u32) {
-    if ns >= SLEEP_NS {
-        return std::thread::sleep(Duration::from_nanos(u64::from(ns)));
-    }
-    let (started, limit) = (Instant::now(), Duration::from_nanos(u64::from(ns)));
-    while started.elapsed() < limit {
-        std::hint::spin_loop();
     }
 }

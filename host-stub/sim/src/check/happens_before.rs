@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::sync::Arc;
 
-use super::clock::{ActorId, VectorClock};
+use crate::vector_clock::{ActorId, VectorClock};
 
 /// Number of a host call that is under way, as the caller chose it.
 pub type CallId = u64;

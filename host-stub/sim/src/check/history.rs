@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::clock::{ActorId, VectorClock};
 use super::ranges::RangeMap;
+use crate::vector_clock::{ActorId, VectorClock};
 
 /// What an access does to its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

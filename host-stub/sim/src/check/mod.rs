@@ -9,9 +9,8 @@
 //! | [`findings`] | what was found, until a call of the host returns it |
 //! | [`history`] | the last read and write of each actor for each byte; which of two accesses race |
 //! | [`init`] | bytes that were never written since their allocation |
-//! | [`clock`], [`ranges`] | vector clocks; maps from byte ranges |
+//! | [`ranges`] | maps from byte ranges |
 
-pub mod clock;
 pub mod findings;
 pub mod happens_before;
 pub mod history;

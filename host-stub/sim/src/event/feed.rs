@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use hcomm_aicpu::spec::record::{CallRecord, EntryPoint};
 
@@ -10,31 +9,12 @@ use super::observer::Observer;
 use super::owner::TaskOwners;
 use super::recorder::{Recorder, Trace};
 use super::what::{Event, HostThread, Origin, Queuer, What};
-use crate::baton::Baton;
-
-/// The time of a device.
-#[derive(Clone)]
-pub enum Clock {
-    /// That of the host, since this instant.
-    Real(Instant),
-    /// The virtual time of deterministic mode.
-    Virtual(Arc<Baton>),
-}
-
-impl Clock {
-    /// Time since the device was opened.
-    pub fn now(&self) -> Duration {
-        match self {
-            Self::Real(started) => started.elapsed(),
-            Self::Virtual(baton) => baton.now(),
-        }
-    }
-}
+use crate::deterministic::Turn;
 
 /// State of a feed that is switched on.
 struct On {
     device: usize,
-    clock: Clock,
+    turn: Arc<dyn Turn>,
     /// Events of host threads and kernels that no observer has seen.
     waiting: Mutex<Vec<Event>>,
     has_waiting: AtomicBool,
@@ -74,10 +54,10 @@ impl Feed {
     }
 
     /// The feed of the device in slot `device` of the process, which has `queues` queues.
-    pub fn new(device: usize, clock: Clock, queues: u32) -> Self {
+    pub fn new(device: usize, turn: Arc<dyn Turn>, queues: u32) -> Self {
         Self(Some(Box::new(On {
             device,
-            clock,
+            turn,
             waiting: Mutex::default(),
             has_waiting: AtomicBool::new(false),
             observers: Mutex::new(Observers { recorder: Some(Recorder::default()), ..Observers::default() }),
@@ -111,7 +91,7 @@ impl Feed {
         let Some(on) = &self.0 else { return };
         let mut waiting = lock(&on.waiting);
         // The clock is read under the lock: times never go back.
-        waiting.push(Event { at: on.clock.now(), device: on.device, what: what() });
+        waiting.push(Event { at: on.turn.now(), device: on.device, what: what() });
         // Release: pairs with the swap in `deliver`.
         on.has_waiting.store(true, Ordering::Release);
     }
@@ -121,7 +101,7 @@ impl Feed {
         let Some(on) = &self.0 else { return };
         let mut observers = lock(&on.observers);
         on.deliver(&mut observers);
-        observers.on(Event { at: on.clock.now(), device: on.device, what: what() });
+        observers.on(Event { at: on.turn.now(), device: on.device, what: what() });
     }
 
     /// Hands what is waiting to the observers. Called by the scheduler, and by a host thread that asks for a result.
@@ -207,9 +187,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deterministic::FreeRunning;
 
     fn feed() -> Feed {
-        Feed::new(3, Clock::Real(Instant::now()), 2)
+        Feed::new(3, Arc::new(FreeRunning::default()), 2)
     }
 
     #[test]

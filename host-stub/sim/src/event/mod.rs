@@ -22,7 +22,7 @@ mod text;
 pub mod what;
 
 pub use chooser::{Actor, Chooser, Seed};
-pub use feed::{Clock, Feed};
+pub use feed::Feed;
 pub use observer::Observer;
 pub use recorder::Trace;
 pub use what::{AcquiredThread, Caller, Event, HostThread, NotifyUser, Origin, Queuer, Range, TaskPlace, What, Who};

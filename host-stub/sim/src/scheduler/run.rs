@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::Progress;
 use super::state::Scheduler;
-use crate::baton::Baton;
+use crate::deterministic::Turn;
+use crate::deterministic::seats::Seats;
 use crate::inbox::Inbox;
 use crate::memory::Memory;
 
@@ -16,8 +17,8 @@ const SPIN: Duration = Duration::from_micros(50);
 const NAP: Duration = Duration::from_micros(5);
 
 /// The scheduler's thread in deterministic mode: one step a turn.
-pub fn run_by_turns<M: Memory>(scheduler: Scheduler<M>, baton: &Baton) {
-    until_panic(scheduler, |scheduler| step_by_turns(scheduler, baton));
+pub fn run_by_turns<M: Memory>(scheduler: Scheduler<M>, seats: &Seats) {
+    until_panic(scheduler, |scheduler| step_by_turns(scheduler, seats));
 }
 
 /// The scheduler's thread: steps until it is told to stop, and sleeps when there is nothing to do.
@@ -39,12 +40,12 @@ fn until_panic<M: Memory>(mut scheduler: Scheduler<M>, run: impl FnOnce(&mut Sch
     }
 }
 
-fn step_by_turns<M: Memory>(scheduler: &mut Scheduler<M>, baton: &Baton) {
-    let _close = CloseAtEnd(baton);
-    // A baton that is closed gives no turns, and none are needed for what is left: to stop.
-    let mut turn = baton.begin_scheduler();
+fn step_by_turns<M: Memory>(scheduler: &mut Scheduler<M>, seats: &Seats) {
+    let _close = CloseAtEnd(seats);
+    // Seats that are closed give no turns, and none are needed for what is left: to stop.
+    let mut turn = seats.begin_scheduler();
     loop {
-        let progress = scheduler.step(baton.now());
+        let progress = scheduler.step(seats.now());
         if progress == Progress::Stopped {
             return;
         }
@@ -54,15 +55,15 @@ fn step_by_turns<M: Memory>(scheduler: &mut Scheduler<M>, baton: &Baton) {
             continue;
         }
         turn = match progress {
-            Progress::Waiting(limit) => baton.scheduler_waits(Some(limit)),
-            Progress::Idle => baton.scheduler_waits(None),
-            _ => baton.scheduler_worked(),
+            Progress::Waiting(limit) => seats.scheduler_waits(Some(limit)),
+            Progress::Idle => seats.scheduler_waits(None),
+            _ => seats.scheduler_worked(),
         };
     }
 }
 
 /// Tells everyone who waits for a turn that the scheduler has ended, also by a panic.
-struct CloseAtEnd<'b>(&'b Baton);
+struct CloseAtEnd<'s>(&'s Seats);
 
 impl Drop for CloseAtEnd<'_> {
     fn drop(&mut self) {

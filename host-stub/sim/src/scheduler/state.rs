@@ -12,11 +12,10 @@ use crate::engine::EnginePool;
 use crate::fault::{FaultCounter, FaultPlan};
 use crate::host_stream::HostStream;
 use crate::hosts::{self, HostThreads};
-use crate::ids::StreamId;
+use crate::ids::{QueueGeneration, StreamId};
 use crate::inbox::{Command, Recovery};
 use crate::memory::Memory;
 use crate::notify::NotifyTable;
-use crate::order::QueueLife;
 use crate::queue::HwQueue;
 use crate::shared::Shared;
 
@@ -62,7 +61,7 @@ pub struct Scheduler<M: Memory> {
     /// Entries rung, over all queues.
     pub(crate) rung: u64,
     /// Queues that were ever made.
-    pub(crate) lives: QueueLife,
+    pub(crate) generations: QueueGeneration,
     pub(crate) notifies: NotifyTable,
     /// No parked queue has a deadline before.
     pub(crate) next_deadline: Option<Duration>,
@@ -104,7 +103,7 @@ impl<M: Memory> Scheduler<M> {
             core_busy,
             observed: 0,
             rung: 0,
-            lives: 0,
+            generations: 0,
             notifies: NotifyTable::default(),
             next_deadline: None,
             now: Duration::ZERO,

@@ -1,15 +1,15 @@
-//! Deterministic mode: kernels, scheduler and host waits pass one baton, a seed picks who holds it next, time is virtual.
+//! Deterministic mode: kernels, scheduler and host waits take turns, a [`Chooser`] picks whose turn is next, time is virtual.
 //!
-//! Each actor has a seat. Only the holder of the baton runs; the others wait for their turn, for a time, or to be
+//! Each actor has a seat. Only the holder of the turn runs; the others wait for their turn, for a time, or to be
 //! woken. The device stands still while no host thread is inside a call that waits, so that one host thread that does the
 //! same calls twice sees the same twice. Calls of several host threads come in the order that the operating system picks.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::event::chooser::{Actor, Chooser};
+use super::{Gone, HostWait, NoTurn, Turn};
+use crate::event::chooser::{Actor, Chooser};
 
 /// What a turn takes, so that a kernel that only looks at the clock sees it go on.
 const TURN_NS: u64 = 100;
@@ -24,19 +24,6 @@ const NEVER: u64 = u64::MAX;
 
 /// Seat of the scheduler. Those of the cores follow.
 const STARS: usize = 0;
-
-/// Not the caller's turn any more, ever: the device closes, or the seat was taken away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gone;
-
-/// Why a host's wait ended without its turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoTurn {
-    /// The device closes.
-    Gone,
-    /// Nothing could go on, and no other host thread has changed that for as long as the watchdog waits.
-    Deadlock,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
@@ -93,8 +80,8 @@ impl State {
     }
 }
 
-/// The baton of one device.
-pub struct Baton {
+/// The seats of one device.
+pub struct Seats {
     state: Mutex<State>,
     /// Virtual time. Written by the holder alone, or under the lock while there is none.
     now_ns: AtomicU64,
@@ -106,8 +93,8 @@ pub struct Baton {
     watchdog: Duration,
 }
 
-impl Baton {
-    /// A baton for the scheduler and `cores` cores. A core that keeps it for as long as `watchdog` of real time loses it.
+impl Seats {
+    /// Seats for the scheduler and `cores` cores. A core that keeps the turn for as long as `watchdog` of real time loses its seat.
     pub fn new(chooser: Box<dyn Chooser>, cores: usize, watchdog: Duration) -> Self {
         let mut seats = vec![Seat::new(Status::Ready)];
         seats.resize_with(1 + cores, || Seat::new(Status::Absent));
@@ -120,16 +107,6 @@ impl Baton {
             cores,
             watchdog,
         }
-    }
-
-    /// Virtual time since the device was opened.
-    pub fn now(&self) -> Duration {
-        Duration::from_nanos(self.now_ns.load(Ordering::Relaxed))
-    }
-
-    /// How long a core may keep the baton.
-    pub fn watchdog(&self) -> Duration {
-        self.watchdog
     }
 
     /// The scheduler's first turn.
@@ -163,81 +140,8 @@ impl Baton {
         self.pass(STARS, Status::Waiting(deadline)).map_err(|_| Gone)
     }
 
-    /// There is something to do for the scheduler.
-    pub fn wake_scheduler(&self) {
-        self.wake(STARS..STARS + 1);
-    }
-
-    /// Something that a host may wait for has happened.
-    pub fn wake_hosts(&self) {
-        self.wake(self.cores + 1..usize::MAX);
-    }
-
-    /// A kernel starts on `core`: from now on it is picked.
-    pub fn add_core(&self, core: usize) {
-        let mut state = self.lock();
-        state.seats[1 + core].status = Status::Ready;
-        self.alone_until.store(NOT_ALONE, Ordering::Relaxed);
-    }
-
-    /// First turn of the kernel on `core`.
-    ///
-    /// # Errors
-    /// [`Gone`].
-    pub fn begin_core(&self, core: usize) -> Result<(), Gone> {
-        self.wait_for_turn(self.lock(), 1 + core).map_err(|_| Gone)
-    }
-
-    /// The kernel on `core` lets others go before it.
-    ///
-    /// # Errors
-    /// [`Gone`].
-    pub fn turn(&self, core: usize) -> Result<(), Gone> {
-        // Alone, the seed has nothing to pick: only time goes on.
-        let now = self.now_ns.load(Ordering::Relaxed) + TURN_NS;
-        let idle = self.idle.load(Ordering::Relaxed);
-        if now < self.alone_until.load(Ordering::Relaxed) && idle < IDLE_TURNS {
-            self.now_ns.store(now, Ordering::Relaxed);
-            self.idle.store(idle + 1, Ordering::Relaxed);
-            return Ok(());
-        }
-        self.pass(1 + core, Status::Ready).map_err(|_| Gone)
-    }
-
-    /// The kernel on `core` waits for a time.
-    ///
-    /// # Errors
-    /// [`Gone`].
-    pub fn delay(&self, core: usize, ns: u64) -> Result<(), Gone> {
-        let until = self.now_ns.load(Ordering::Relaxed).saturating_add(ns);
-        if ns == 0 {
-            return self.turn(core);
-        }
-        if until < self.alone_until.load(Ordering::Relaxed) {
-            self.now_ns.store(until, Ordering::Relaxed);
-            self.idle.store(0, Ordering::Relaxed);
-            return Ok(());
-        }
-        self.pass(1 + core, Status::Waiting(until)).map_err(|_| Gone)
-    }
-
-    /// The kernel on `core` has ended.
-    pub fn end_core(&self, core: usize) {
-        self.leave(1 + core);
-    }
-
-    /// Removes the seat of `core`.
-    pub fn expel(&self, core: usize) {
-        self.expel_seat(&mut self.lock(), 1 + core);
-    }
-
-    /// Whether the watchdog has taken the seat of `core` away. Says so once.
-    pub fn take_stuck(&self, core: usize) -> bool {
-        std::mem::take(&mut self.lock().seats[1 + core].stuck)
-    }
-
     /// A host thread takes part, for as long as it keeps what this gives, and waits for its first turn.
-    pub fn enter(&self) -> HostTurn<'_> {
+    fn enter(&self) -> HostTurn<'_> {
         let mut state = self.lock();
         let first = self.cores + 1;
         let free = (first..state.seats.len()).find(|index| state.seats[*index].status == Status::Absent);
@@ -253,17 +157,7 @@ impl Baton {
         }
         // If the device closes, every wait of the host says so.
         let _ = self.wait_for_turn(state, seat);
-        HostTurn { baton: self, seat }
-    }
-
-    /// Ends it: no actor waits for a turn any more.
-    pub fn close(&self) {
-        let mut state = self.lock();
-        state.closed = true;
-        self.alone_until.store(NOT_ALONE, Ordering::Relaxed);
-        for seat in &state.seats {
-            seat.called.notify_all();
-        }
+        HostTurn { seats: self, seat }
     }
 
     fn deadline(&self, limit: Option<Duration>) -> u64 {
@@ -314,7 +208,7 @@ impl Baton {
         }
     }
 
-    /// The holder gives the baton away and waits for its next turn.
+    /// The holder gives the turn away and waits for its next turn.
     fn pass(&self, seat: usize, status: Status) -> Result<(), NoTurn> {
         let mut state = self.lock();
         if state.closed || state.seats[seat].expelled {
@@ -325,7 +219,7 @@ impl Baton {
         self.wait_for_turn(state, seat)
     }
 
-    /// Gives the baton to one of those that can go on; lets time go on if there is none.
+    /// Gives the turn to one of those that can go on; lets time go on if there is none.
     fn pick(&self, state: &mut State) {
         state.holder = None;
         self.alone_until.store(NOT_ALONE, Ordering::Relaxed);
@@ -402,7 +296,7 @@ impl Baton {
         }
     }
 
-    /// Takes the baton from a core that has kept it for too long.
+    /// Takes the seat of a core that has kept the turn for too long.
     fn bark(&self, state: &mut State, seat: usize) {
         state.seats[seat].stuck = true;
         state.seats[STARS].status = Status::Ready;
@@ -414,50 +308,120 @@ impl Baton {
     }
 }
 
-/// A host thread that holds the baton. Dropped, it takes part no more.
-pub struct HostTurn<'b> {
-    baton: &'b Baton,
+impl Turn for Seats {
+    /// Virtual time.
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.now_ns.load(Ordering::Relaxed))
+    }
+
+    fn add_core(&self, core: usize) {
+        let mut state = self.lock();
+        state.seats[1 + core].status = Status::Ready;
+        self.alone_until.store(NOT_ALONE, Ordering::Relaxed);
+    }
+
+    fn begin_core(&self, core: usize) -> Result<(), Gone> {
+        self.wait_for_turn(self.lock(), 1 + core).map_err(|_| Gone)
+    }
+
+    fn yield_core(&self, core: usize) -> Result<(), Gone> {
+        // Alone, there is nothing to pick: only time goes on.
+        let now = self.now_ns.load(Ordering::Relaxed) + TURN_NS;
+        let idle = self.idle.load(Ordering::Relaxed);
+        if now < self.alone_until.load(Ordering::Relaxed) && idle < IDLE_TURNS {
+            self.now_ns.store(now, Ordering::Relaxed);
+            self.idle.store(idle + 1, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.pass(1 + core, Status::Ready).map_err(|_| Gone)
+    }
+
+    fn delay(&self, core: usize, ns: u32) -> Result<(), Gone> {
+        let until = self.now_ns.load(Ordering::Relaxed).saturating_add(ns.into());
+        if ns == 0 {
+            return self.yield_core(core);
+        }
+        if until < self.alone_until.load(Ordering::Relaxed) {
+            self.now_ns.store(until, Ordering::Relaxed);
+            self.idle.store(0, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.pass(1 + core, Status::Waiting(until)).map_err(|_| Gone)
+    }
+
+    fn end_core(&self, core: usize) {
+        self.leave(1 + core);
+    }
+
+    fn expel(&self, core: usize) {
+        self.expel_seat(&mut self.lock(), 1 + core);
+    }
+
+    fn take_stuck(&self, core: usize) -> Option<Duration> {
+        std::mem::take(&mut self.lock().seats[1 + core].stuck).then_some(self.watchdog)
+    }
+
+    fn wakes_scheduler(&self) -> bool {
+        self.wake(STARS..STARS + 1);
+        true
+    }
+
+    fn wake_hosts(&self) {
+        self.wake(self.cores + 1..usize::MAX);
+    }
+
+    /// The chooser decides whether the device or the host runs next.
+    fn host_passes(&self) {
+        let host = self.enter();
+        // A device that closes needs no turn.
+        let _ = self.pass(host.seat, Status::Ready);
+    }
+
+    fn host_waits(&self, wait: HostWait, is_done: &mut dyn FnMut(Duration) -> bool) -> Result<(), NoTurn> {
+        let host = self.enter();
+        let until = match wait {
+            HostWait::Answer(_) => None,
+            HostWait::Operations(limit) => Some(self.now().saturating_add(limit)),
+        };
+        while !is_done(Duration::ZERO) {
+            match until {
+                Some(until) if self.now() >= until => return Err(NoTurn::TimedOut),
+                Some(_) => {}
+                // Whatever the scheduler does next may be the answer.
+                None => self.lock().seats[host.seat].wants_step = true,
+            }
+            host.wait(until)?;
+        }
+        Ok(())
+    }
+
+    fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        self.alone_until.store(NOT_ALONE, Ordering::Relaxed);
+        for seat in &state.seats {
+            seat.called.notify_all();
+        }
+    }
+}
+
+/// A host thread inside a call that waits. Dropped, it takes part no more.
+struct HostTurn<'s> {
+    seats: &'s Seats,
     seat: usize,
 }
 
 impl HostTurn<'_> {
-    /// Lets others go before.
-    ///
-    /// # Errors
-    /// [`NoTurn`].
-    pub fn pass(&self) -> Result<(), NoTurn> {
-        self.baton.pass(self.seat, Status::Ready)
-    }
-
     /// Waits until something has happened that hosts wait for, or for this virtual time.
-    ///
-    /// # Errors
-    /// [`NoTurn`].
-    pub fn wait(&self, until: Option<Duration>) -> Result<(), NoTurn> {
+    fn wait(&self, until: Option<Duration>) -> Result<(), NoTurn> {
         let deadline = until.map_or(NEVER, |until| u64::try_from(until.as_nanos()).unwrap_or(NEVER));
-        self.baton.pass(self.seat, Status::Waiting(deadline))
-    }
-
-    /// Waits for an answer of the scheduler.
-    ///
-    /// # Errors
-    /// [`RecvTimeoutError`]: the device closes, or nothing can go on.
-    pub fn receive<T>(&self, answer: &Receiver<T>) -> Result<T, RecvTimeoutError> {
-        loop {
-            match answer.try_recv() {
-                Ok(answer) => return Ok(answer),
-                Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
-                Err(TryRecvError::Empty) => {}
-            }
-            self.baton.lock().seats[self.seat].wants_step = true;
-            self.wait(None).map_err(|_| RecvTimeoutError::Timeout)?;
-        }
+        self.seats.pass(self.seat, Status::Waiting(deadline))
     }
 }
 
 impl Drop for HostTurn<'_> {
     fn drop(&mut self) {
-        self.baton.leave(self.seat);
+        self.seats.leave(self.seat);
     }
 }
 
@@ -468,40 +432,40 @@ mod tests {
 
     const WATCHDOG: Duration = Duration::from_millis(50);
 
-    /// What one run of a scheduler and two cores, each with `turns` turns, looks like: who had the baton, in order.
+    /// What one run of a scheduler and two cores, each with `turns` turns, looks like: who had the turn, in order.
     fn order(seed: u64, turns: usize) -> Vec<usize> {
-        let (baton, order) =
-            (Baton::new(Box::new(Seed::new(seed)), 2, Duration::from_secs(60)), Mutex::new(Vec::new()));
+        let (seats, order) =
+            (Seats::new(Box::new(Seed::new(seed)), 2, Duration::from_secs(60)), Mutex::new(Vec::new()));
         let note = |who| order.lock().unwrap().push(who);
         std::thread::scope(|scope| {
             for core in 0..2 {
-                baton.add_core(core);
-                let (baton, note) = (&baton, &note);
+                seats.add_core(core);
+                let (seats, note) = (&seats, &note);
                 scope.spawn(move || {
-                    baton.begin_core(core).unwrap();
+                    seats.begin_core(core).unwrap();
                     // The host ends it all once it has seen every turn.
                     let turn = |_| {
                         note(core);
-                        baton.turn(core).is_ok()
+                        seats.yield_core(core).is_ok()
                     };
                     if (0..turns).all(turn) {
-                        baton.end_core(core);
+                        seats.end_core(core);
                     }
                 });
             }
             scope.spawn(|| {
-                baton.begin_scheduler().unwrap();
+                seats.begin_scheduler().unwrap();
                 let turn = |_| {
                     note(2);
-                    baton.scheduler_worked().is_ok()
+                    seats.scheduler_worked().is_ok()
                 };
-                assert!(!(0..turns).all(turn) || baton.scheduler_waits(None) == Err(Gone));
+                assert!(!(0..turns).all(turn) || seats.scheduler_waits(None) == Err(Gone));
             });
-            let host = baton.enter();
+            let host = seats.enter();
             while order.lock().unwrap().len() < 3 * turns {
-                host.wait(Some(baton.now() + Duration::from_secs(1))).unwrap();
+                host.wait(Some(seats.now() + Duration::from_secs(1))).unwrap();
             }
-            baton.close();
+            seats.close();
         });
         order.into_inner().unwrap()
     }
@@ -518,47 +482,48 @@ mod tests {
 
     #[test]
     fn nothing_runs_without_a_host() {
-        let baton = Baton::new(Box::new(Seed::new(1)), 2, WATCHDOG);
+        let seats = Seats::new(Box::new(Seed::new(1)), 2, WATCHDOG);
         std::thread::scope(|scope| {
-            let scheduler = scope.spawn(|| baton.begin_scheduler());
+            let scheduler = scope.spawn(|| seats.begin_scheduler());
             std::thread::sleep(WATCHDOG * 3);
             assert!(!scheduler.is_finished());
-            baton.close();
+            seats.close();
             assert_eq!(scheduler.join().unwrap(), Err(Gone));
         });
     }
 
     #[test]
     fn host_that_waits_for_nothing_hears_of_it() {
-        let baton = Baton::new(Box::new(Seed::new(1)), 2, WATCHDOG);
+        let seats = Seats::new(Box::new(Seed::new(1)), 2, WATCHDOG);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                baton.begin_scheduler().unwrap();
-                assert_eq!(baton.scheduler_waits(None), Err(Gone));
+                seats.begin_scheduler().unwrap();
+                assert_eq!(seats.scheduler_waits(None), Err(Gone));
             });
-            let host = baton.enter();
+            let host = seats.enter();
             assert_eq!(host.wait(None), Err(NoTurn::Deadlock));
-            let (_sender, answer) = std::sync::mpsc::channel::<()>();
-            assert_eq!(host.receive(&answer), Err(RecvTimeoutError::Timeout));
-            baton.close();
-            assert_eq!(host.wait(None), Err(NoTurn::Gone));
+            drop(host);
+            let answer = HostWait::Answer(Duration::ZERO);
+            assert_eq!(seats.host_waits(answer, &mut |_| false), Err(NoTurn::Deadlock));
+            seats.close();
+            assert_eq!(seats.host_waits(answer, &mut |_| false), Err(NoTurn::Gone));
         });
     }
 
     #[test]
     fn time_goes_to_the_earliest_deadline() {
-        let baton = Baton::new(Box::new(Seed::new(1)), 2, WATCHDOG);
-        let host = baton.enter();
+        let seats = Seats::new(Box::new(Seed::new(1)), 2, WATCHDOG);
+        let host = seats.enter();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                baton.begin_scheduler().unwrap();
-                baton.scheduler_waits(Some(Duration::from_secs(5))).unwrap();
-                assert_eq!(baton.now().as_secs(), 5);
-                assert_eq!(baton.scheduler_waits(None), Err(Gone));
+                seats.begin_scheduler().unwrap();
+                seats.scheduler_waits(Some(Duration::from_secs(5))).unwrap();
+                assert_eq!(seats.now().as_secs(), 5);
+                assert_eq!(seats.scheduler_waits(None), Err(Gone));
             });
             host.wait(Some(Duration::from_secs(7))).unwrap();
-            assert_eq!(baton.now(), Duration::from_secs(7));
-            baton.close();
+            assert_eq!(seats.now(), Duration::from_secs(7));
+            seats.close();
         });
     }
 }

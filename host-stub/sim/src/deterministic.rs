@@ -1,0 +1,189 @@
+//! Who may run, and what time it is: kernels, scheduler and host threads ask a [`Turn`] before they go on.
+//!
+//! [`FreeRunning`] lets everybody run at once, in the time of the host. In deterministic mode [`seats`] lets one run at a time.
+
+pub mod seats;
+
+use std::time::{Duration, Instant};
+
+/// How often a host that waits looks whether the device still works.
+const WAIT_SLICE: Duration = Duration::from_secs(1);
+/// Delays from this length on sleep, below they spin.
+const SLEEP_NS: u32 = 50_000;
+
+/// Not the caller's turn any more, ever: the device closes, or the seat was taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone;
+
+/// Why a host's wait ended without what it waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoTurn {
+    /// The device closes.
+    Gone,
+    /// Nothing could go on, and no other host thread has changed that for as long as the watchdog waits.
+    Deadlock,
+    /// The limit of the wait is over.
+    TimedOut,
+}
+
+/// What a host thread waits for, and its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostWait {
+    /// An answer of the scheduler. Limit in real time; in deterministic mode it has none but that something goes on.
+    Answer(Duration),
+    /// Operations of a stream. Limit in the time of the device.
+    Operations(Duration),
+}
+
+/// Decides who may run, and knows the time of the device. A method that is an actor's turn returns when the actor may go on.
+pub trait Turn: Send + Sync {
+    /// Time since the device was opened.
+    fn now(&self) -> Duration;
+
+    /// A kernel starts on `core`: from now on it gets turns.
+    fn add_core(&self, core: usize);
+
+    /// First turn of the kernel on `core`.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    fn begin_core(&self, core: usize) -> Result<(), Gone>;
+
+    /// The kernel on `core` lets others go before it.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    fn yield_core(&self, core: usize) -> Result<(), Gone>;
+
+    /// The kernel on `core` waits for `ns` nanoseconds.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    fn delay(&self, core: usize, ns: u32) -> Result<(), Gone>;
+
+    /// The kernel on `core` has ended.
+    fn end_core(&self, core: usize);
+
+    /// The kernel on `core` gets no turn any more.
+    fn expel(&self, core: usize);
+
+    /// If `core` was expelled since it kept its turn for too long: the limit. Says so once.
+    fn take_stuck(&self, core: usize) -> Option<Duration>;
+
+    /// There is something to do for the scheduler. Whether it hears of it by this; otherwise its thread has to be woken.
+    fn wakes_scheduler(&self) -> bool;
+
+    /// Something that a host may wait for has happened.
+    fn wake_hosts(&self);
+
+    /// The calling host thread lets the device go before it.
+    fn host_passes(&self);
+
+    /// The calling host thread waits until `is_done` says so, which is asked again and again and may take as long as it is told.
+    ///
+    /// # Errors
+    /// [`NoTurn`].
+    fn host_waits(&self, wait: HostWait, is_done: &mut dyn FnMut(Duration) -> bool) -> Result<(), NoTurn>;
+
+    /// Ends it: nobody waits for a turn any more.
+    fn close(&self);
+}
+
+/// Everybody runs at once, in real time.
+#[derive(Debug)]
+pub struct FreeRunning {
+    started: Instant,
+}
+
+impl Default for FreeRunning {
+    fn default() -> Self {
+        Self { started: Instant::now() }
+    }
+}
+
+impl Turn for FreeRunning {
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn add_core(&self, _core: usize) {}
+
+    fn begin_core(&self, _core: usize) -> Result<(), Gone> {
+        Ok(())
+    }
+
+    fn yield_core(&self, _core: usize) -> Result<(), Gone> {
+        Ok(())
+    }
+
+    fn delay(&self, _core: usize, ns: u32) -> Result<(), Gone> {
+        pause(ns);
+        Ok(())
+    }
+
+    fn end_core(&self, _core: usize) {}
+
+    fn expel(&self, _core: usize) {}
+
+    fn take_stuck(&self, _core: usize) -> Option<Duration> {
+        None
+    }
+
+    fn wakes_scheduler(&self) -> bool {
+        false
+    }
+
+    fn wake_hosts(&self) {}
+
+    fn host_passes(&self) {}
+
+    fn host_waits(&self, wait: HostWait, is_done: &mut dyn FnMut(Duration) -> bool) -> Result<(), NoTurn> {
+        let (HostWait::Answer(limit) | HostWait::Operations(limit)) = wait;
+        let started = Instant::now();
+        loop {
+            let left = limit.saturating_sub(started.elapsed());
+            if is_done(left.min(WAIT_SLICE)) {
+                return Ok(());
+            }
+            if left <= WAIT_SLICE {
+                return Err(NoTurn::TimedOut);
+            }
+        }
+    }
+
+    fn close(&self) {}
+}
+
+/// Waits for `ns` nanoseconds of real time.
+pub fn pause(ns: u32) {
+    let limit = Duration::from_nanos(ns.into());
+    if ns >= SLEEP_NS {
+        return std::thread::sleep(limit);
+    }
+    let started = Instant::now();
+    while started.elapsed() < limit {
+        std::hint::spin_loop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_running_host_waits_until_it_is_done_or_its_limit_is_over() {
+        let turn = FreeRunning::default();
+        let mut asked = Vec::new();
+        let waited = turn.host_waits(HostWait::Answer(Duration::from_secs(90)), &mut |slice| {
+            asked.push(slice);
+            asked.len() == 2
+        });
+        assert_eq!((waited, asked), (Ok(()), vec![WAIT_SLICE; 2]));
+        let waited = turn.host_waits(HostWait::Operations(Duration::ZERO), &mut |slice| {
+            assert_eq!(slice, Duration::ZERO);
+            false
+        });
+        assert_eq!(waited, Err(NoTurn::TimedOut));
+        assert_eq!((turn.yield_core(0), turn.take_stuck(0), turn.wakes_scheduler()), (Ok(()), None, false));
+    }
+}
