@@ -36,38 +36,47 @@ impl Comms {
         self.base.store(base.0, Ordering::Release);
     }
 
-    pub(crate) fn acquire(&self, by: Owner, name: &[u8]) -> Result<(), Error> {
-        let owner = self.owner(name)?;
+    /// Gives the place of the communicator in the table.
+    pub(crate) fn acquire(&self, by: Owner, name: &[u8]) -> Result<u32, Error> {
+        let (place, owner) = self.owner(name)?;
         match owner.compare_exchange(0, by.0, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(place),
             Err(_) => Err(Error::CommLocked),
         }
     }
 
-    pub(crate) fn release(&self, by: Owner, name: &[u8]) -> Result<(), Error> {
-        let owner = self.owner(name)?;
-        match owner.compare_exchange(by.0, 0, Ordering::Release, Ordering::Relaxed) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(Error::CommNotLocked),
+    /// `before` is called with the place of the communicator in the table, before another core can lock it.
+    pub(crate) fn release(&self, by: Owner, name: &[u8], before: impl FnOnce(u32)) -> Result<(), Error> {
+        let (place, owner) = self.owner(name)?;
+        // What the core itself has stored, if it has locked it: nobody else stores then.
+        if owner.load(Ordering::Relaxed) != by.0 {
+            return Err(Error::CommNotLocked);
         }
+        before(place);
+        owner.store(0, Ordering::Release);
+        Ok(())
     }
 
-    /// Unlocks what `by` has locked.
-    pub(crate) fn release_all(&self, by: Owner) {
-        for owner in &self.owners {
+    /// Unlocks what `by` has locked. `before`: as in [`release`](Self::release).
+    pub(crate) fn release_all(&self, by: Owner, mut before: impl FnMut(u32)) {
+        for (place, owner) in self.owners.iter().enumerate() {
             // Another core's is left alone.
-            let _ = owner.compare_exchange(by.0, 0, Ordering::Release, Ordering::Relaxed);
+            if owner.load(Ordering::Relaxed) == by.0 {
+                before(place as u32);
+                owner.store(0, Ordering::Release);
+            }
         }
     }
 
-    fn owner(&self, name: &[u8]) -> Result<&AtomicU32, Error> {
+    fn owner(&self, name: &[u8]) -> Result<(u32, &AtomicU32), Error> {
         let base = self.base.load(Ordering::Acquire);
         if base == 0 || name.is_empty() || name.len() >= COMM_NAME_LEN {
             return Err(Error::UnknownComm);
         }
         let entries = (base..).step_by(COMM_ENTRY_SIZE as usize);
-        let found = entries.zip(&self.owners).find(|(entry, _)| is_called(*entry, name));
-        found.map(|(_, owner)| owner).ok_or(Error::UnknownComm)
+        let mut places = entries.zip(0..).zip(&self.owners);
+        let found = places.find(|((entry, _), _)| is_called(*entry, name));
+        found.map(|((_, place), owner)| (place, owner)).ok_or(Error::UnknownComm)
     }
 }
 
@@ -110,15 +119,19 @@ mod tests {
         let mut table = [CommEntry::UNUSED; MAX_COMMS];
         (table[1], table[63]) = (entry("first"), entry("second"));
         let comms = comms(&table);
-        assert_eq!(comms.acquire(ONE, b"second"), Ok(()));
+        assert_eq!(comms.acquire(ONE, b"second"), Ok(63));
         assert_eq!(comms.acquire(ONE, b"second"), Err(Error::CommLocked));
         assert_eq!(comms.acquire(TWO, b"second"), Err(Error::CommLocked));
-        assert_eq!(comms.release(TWO, b"second"), Err(Error::CommNotLocked));
-        assert_eq!(comms.acquire(TWO, b"first"), Ok(()));
-        assert_eq!(comms.release(ONE, b"second"), Ok(()));
-        assert_eq!(comms.acquire(TWO, b"second"), Ok(()));
-        comms.release_all(TWO);
-        assert_eq!(comms.acquire(ONE, b"first"), Ok(()));
+        assert_eq!(comms.release(TWO, b"second", |_| unreachable!("not locked by it")), Err(Error::CommNotLocked));
+        assert_eq!(comms.acquire(TWO, b"first"), Ok(1));
+        let locked = |place| assert_eq!(comms.acquire(TWO, b"second"), Err(Error::CommLocked), "place {place}");
+        assert_eq!(comms.release(ONE, b"second", locked), Ok(()));
+        assert_eq!(comms.release(ONE, b"second", |_| unreachable!("not locked")), Err(Error::CommNotLocked));
+        assert_eq!(comms.acquire(TWO, b"second"), Ok(63));
+        let mut released = Vec::new();
+        comms.release_all(TWO, |place| released.push(place));
+        assert_eq!(released, [1, 63]);
+        assert_eq!(comms.acquire(ONE, b"first"), Ok(1));
         assert_eq!((Error::CommLocked.code(), Error::CommNotLocked.code()), (20, 6));
     }
 
@@ -132,7 +145,7 @@ mod tests {
             assert_eq!(comms.acquire(ONE, name.as_bytes()), Err(Error::UnknownComm), "{name}");
         }
         assert_eq!(Error::UnknownComm.code(), 2);
-        assert_eq!(comms.acquire(ONE, b"comm"), Ok(()));
+        assert_eq!(comms.acquire(ONE, b"comm"), Ok(0));
     }
 
     #[test]

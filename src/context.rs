@@ -8,10 +8,12 @@ use crate::channel::ChannelPlace;
 use crate::comms::{Comms, Owner};
 use crate::error::Error;
 use crate::handle::ThreadTable;
+use crate::port::Platform;
 use crate::port::hooks::{self, Hooks};
 use crate::spec::DeviceAddr;
+use crate::spec::record::EntryPoint;
 use crate::spec::soc::Soc;
-use crate::sq::{CoreQueues, Queues};
+use crate::sq::{CoreQueues, Note, Queues};
 use crate::sync::const_fn;
 
 /// Cores that a device can have, numbered from 0.
@@ -216,9 +218,27 @@ impl<'d> Core<'d> {
         self.notify_wait_timeout_s.store(s, Ordering::Relaxed);
     }
 
+    /// Room for a record of a call that queues nothing, if calls are recorded.
+    ///
+    /// # Errors
+    /// [`Error::RecordsNotRead`].
+    pub(crate) fn room_for_note<P: Platform>(&self, io: &P) -> Result<Note, Error> {
+        Ok(self.queues.room_for_note(io, &self.device.queues)?)
+    }
+
+    /// Unlocks the communicators that the kernel has locked.
+    fn release_comms<P: Platform>(&self, io: &P) {
+        self.device.comms.release_all(self.owner, |place| {
+            // Without room the host reads no records any more.
+            if let Ok(note) = self.room_for_note(io) {
+                note.write(io, EntryPoint::RELEASE_COMM, place);
+            }
+        });
+    }
+
     /// Ends a launch.
     pub(crate) fn finish(&self) -> LaunchEnd {
-        self.device.comms.release_all(self.owner);
+        self.device.comms.release_all(self.owner, |_| {});
         LaunchEnd { batch_left_open: self.queues.discard_batch(&self.device.queues) }
     }
 }
@@ -241,6 +261,7 @@ impl<'c, 'd> Running<'c, 'd> {
 
     fn leave(&mut self) -> LaunchEnd {
         self.is_over = true;
+        self.core.release_comms(&Hooks);
         hooks::set_current(self.before);
         let end = self.core.finish();
         self.core.device.busy.fetch_and(!self.bit, Ordering::Release);

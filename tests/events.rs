@@ -92,7 +92,11 @@ fn host_calls_tasks_and_notifies_are_told_with_their_ranges() {
                 "copy out",
                 |what| matches!(what, What::HostCopy { writes, reads, .. } if (*reads, *writes) == (dst, none)),
             ),
-            find(events, "free of dst", |what| matches!(what, What::Free { host: Some(_), range } if *range == dst)),
+            find(
+                events,
+                "free of dst",
+                |what| matches!(what, What::Free { host: Some(_), range, .. } if *range == dst),
+            ),
         ];
         assert!(facts.is_sorted(), "{cpu:?}: {facts:?}\n{trace}");
         find(events, "refused call", |what| {

@@ -157,6 +157,32 @@ fn racy_kernels_are_reported_and_fixed_ones_are_not() {
 }
 
 #[test]
+fn report_names_calls_threads_and_allocation() {
+    for cpu in CPUS {
+        let rig = rig(cpu);
+        let line = line!() + 1;
+        let threads = rig.comm.acquire_threads(Engine::AICPU_TS, 3, 2).unwrap();
+        let buffers = (0..3).map(|index| rig.buffer(&[index; 64])).collect();
+        let ground = Ground { rig, threads, buffers };
+        let list =
+            [ground.copy(0, (0, 0), (1, 0), 8), ground.copy(0, (0, 0), (1, 0), 64), ground.copy(2, (2, 0), (0, 8), 8)];
+        let text = race(&ground, &list).unwrap();
+        for part in [
+            "race on 8 bytes at 0x1",
+            "(offset 8 of the allocation of 64 bytes at 0x1",
+            ", made at host-stub/testkit/src/rig.rs:",
+            &format!("the write of task 2 (sdma copy) on thread 0 of the 3 acquired at tests/races.rs:{line}:"),
+            &format!("the read of task 1 (sdma copy) on thread 2 of the 3 acquired at tests/races.rs:{line}:"),
+            ", queued at kernel/src/call_list.rs:",
+            "in launch 1 of kernel call_list",
+            "no notify from thread",
+        ] {
+            assert!(text.contains(part), "{cpu:?}: no {part:?} in {text}");
+        }
+    }
+}
+
+#[test]
 fn races_do_not_depend_on_the_order_that_happened() {
     for seed in 0..20 {
         let options =

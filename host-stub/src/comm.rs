@@ -141,6 +141,12 @@ impl Comm {
         self.acquire_threads_at(config, Caller::Source(Location::caller()))
     }
 
+    /// The place in the program that has called, by its return addresses: for a layer above this interface, whose own lines
+    /// no report shall name.
+    pub fn caller(&self) -> Caller {
+        Caller::Site(self.device.0.shared.events.site())
+    }
+
     /// As [`acquire_threads_with`](Self::acquire_threads_with), on behalf of `caller`: the place that reports name for
     /// the threads.
     ///

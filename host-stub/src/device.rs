@@ -11,9 +11,10 @@ use hcomm_aicpu::spec::comm::{COMM_ENTRY_SIZE, MAX_COMMS};
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
 
-use crate::backend::Tables;
 use crate::backend::native::{self, NativeCpu};
+use crate::backend::places::ProgramPlaces;
 use crate::backend::qemu::QemuCpu;
+use crate::backend::{Tables, callers};
 use crate::buffer::DeviceBuffer;
 use crate::error::Error;
 use crate::inner::{Inner, RECOVERY_TIMEOUT};
@@ -66,7 +67,6 @@ impl Device {
     pub fn open(options: DeviceOptions) -> Result<Self, Error> {
         let options = options.complete()?;
         let checks = options.checks.unwrap_or(Checks::DEFAULT);
-        let findings = Arc::new(Findings::default());
         let seats = match (options.deterministic, options.cpu) {
             (Some(_), Cpu::Qemu) => return Err(Error::DeterministicQemu),
             (Some(seed), Cpu::Native) => {
@@ -90,6 +90,7 @@ impl Device {
         let tables = Tables { threads: table, comms: comm_table, channels };
         // A product that is not supported refuses its threads: no task of any format is ever queued on it.
         let soc = options.product.soc.unwrap_or(Soc::Ascend950);
+        let (events, findings) = feed(&options, checks, soc, memory.slot(), &turn, image.as_ref());
         let shared = Arc::new(Shared {
             memory: Arc::clone(&memory),
             soc,
@@ -100,12 +101,13 @@ impl Device {
             checks,
             fault_log: FaultLog::default(),
             failed: FirstError::default(),
-            events: feed(&options, checks, memory.slot(), &turn, &findings),
+            events,
             turn,
         });
+        let records = checks.is_on(Check::Race);
         let cpu: Box<dyn hcomm_sim::cpu::Cpu> = match &image {
-            Some(image) => Box::new(QemuCpu::start(&memory, image, tables, soc, options.icount)?),
-            None => Box::new(NativeCpu::new(&shared, tables, soc)),
+            Some(image) => Box::new(QemuCpu::start(&memory, image, tables, soc, options.icount, records)?),
+            None => Box::new(NativeCpu::new(&shared, tables, soc, records)),
         };
         let config = SchedulerConfig {
             faults: options.faults.clone(),
@@ -253,7 +255,8 @@ impl Device {
     /// Reports a copy by the calling thread to the event stream. The copy ends when the result is dropped.
     fn host_copy(&self, reads: Range, writes: Range) -> HostCall<'_> {
         let events = &self.0.shared.events;
-        events.send(|| What::HostCopy { host: HostThread::current(), reads, writes });
+        let site = events.site();
+        events.send(|| What::HostCopy { host: HostThread::current(), reads, writes, site });
         events.host_call()
     }
 
@@ -309,17 +312,25 @@ impl Device {
     }
 }
 
-/// Where the events of a device go.
-fn feed(options: &DeviceOptions, checks: Checks, slot: usize, turn: &Arc<dyn Turn>, findings: &Arc<Findings>) -> Feed {
+/// Where the events of a device go, and what the checks find.
+fn feed(
+    options: &DeviceOptions,
+    checks: Checks,
+    soc: Soc,
+    slot: usize,
+    turn: &Arc<dyn Turn>,
+    image: Option<&Arc<Image>>,
+) -> (Feed, Option<Arc<Findings>>) {
     let on = || Feed::new(slot, Arc::clone(turn), MAX_QUEUES);
-    let mut feed = match options.deterministic {
+    let feed = match options.deterministic {
         Some(_) => on(),
         None if options.record => on(),
         None if checks.is_on(Check::Race) => on().without_recorder(),
         None => Feed::off(),
     };
-    if checks.is_on(Check::Race) {
-        feed.observe(Box::new(RaceCheck::new(Arc::clone(findings))));
-    }
-    feed
+    let Some(sites) = feed.sites().filter(|_| checks.is_on(Check::Race)) else { return (feed, None) };
+    let findings = Arc::new(Findings::new(sites, Box::new(ProgramPlaces { image: image.cloned() })));
+    let mut feed = feed.with_callers(callers::return_addresses);
+    feed.observe(Box::new(RaceCheck::new(Arc::clone(&findings), soc)));
+    (feed, Some(findings))
 }

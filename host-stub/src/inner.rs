@@ -14,7 +14,7 @@ use crate::options::DeviceOptions;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::alloc::Kind;
 use hcomm_sim::check::findings::{Findings, Receiver};
-use hcomm_sim::check::list::Check;
+use hcomm_sim::check::list::{Check, Level};
 use hcomm_sim::comm_table::CommTable;
 use hcomm_sim::event::HostThread;
 use hcomm_sim::fault::{Fault, FaultCounter, KernelFault};
@@ -35,7 +35,8 @@ pub(crate) struct Inner {
     pub(crate) image: Option<Arc<Image>>,
     pub(crate) next_stream_id: AtomicU32,
     pub(crate) kernel_faults: Mutex<FaultCounter>,
-    pub(crate) findings: Arc<Findings>,
+    /// What the checks have found; `None`: there are none.
+    pub(crate) findings: Option<Arc<Findings>>,
     /// Id of the process that has opened it.
     pub(crate) owner: u32,
 }
@@ -87,11 +88,16 @@ impl Inner {
     /// # Errors
     /// [`Error::Race`]: what the checks have found for `receiver`, once.
     pub(crate) fn check_findings(&self, receiver: Receiver) -> Result<(), Error> {
-        if !self.shared.checks.is_on(Check::Race) {
-            return Ok(());
-        }
+        let Some(findings) = &self.findings else { return Ok(()) };
         self.shared.events.flush();
-        self.findings.take(receiver).map_or(Ok(()), |race| Err(Error::Race(Box::new(race))))
+        let Some(race) = findings.take(receiver) else { return Ok(()) };
+        match self.shared.checks.level(Check::Race) {
+            Level::Error => Err(Error::Race(Box::new(race))),
+            Level::Warn | Level::Off => {
+                log::warn!("{race}");
+                Ok(())
+            }
+        }
     }
 
     pub(crate) fn allocate(&self, len: u64, kind: Kind) -> Result<DeviceAddr, Error> {

@@ -20,7 +20,7 @@ use crate::product::Side;
 use hcomm_sim::alloc::Kind;
 use hcomm_sim::check::findings::Receiver;
 use hcomm_sim::deterministic::{HostWait, NoTurn};
-use hcomm_sim::event::{HostThread, What};
+use hcomm_sim::event::{HostThread, SiteId, What};
 use hcomm_sim::inbox::Command;
 use hcomm_sim::reduce::Reduce;
 use hcomm_sim::stream::Waited;
@@ -223,7 +223,8 @@ impl Stream {
         let events = &self.device.0.shared.events;
         let _call = events.host_call();
         let (host, stream_id, operation) = (HostThread::current(), self.id(), op.name());
-        events.send(|| What::Submitted { host, stream_id, operation });
+        let site = if matches!(op, Op::HostTransfer(_)) { events.site() } else { SiteId::UNKNOWN };
+        events.send(|| What::Submitted { host, stream_id, operation, site });
         self.shared.submit();
         self.device.0.shared.inbox.send(Command::Submit(self.id(), op));
         self.device.0.shared.turn.host_passes();
@@ -265,7 +266,8 @@ impl Stream {
         let waiting = self.shared.begin_wait(timeout != Duration::MAX);
         if waiting.needs_look() {
             let (host, stream_id, operation) = (HostThread::current(), self.id(), Op::Synchronize.name());
-            self.device.0.shared.events.send(|| What::Submitted { host, stream_id, operation });
+            let site = SiteId::UNKNOWN;
+            self.device.0.shared.events.send(|| What::Submitted { host, stream_id, operation, site });
             self.device.0.shared.inbox.send(Command::Submit(self.id(), Op::Synchronize));
         }
         let (stream_id, mut outstanding, mut ended) = (self.id(), 0, None);

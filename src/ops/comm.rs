@@ -4,13 +4,19 @@ use core::ffi::CStr;
 
 use crate::context::on_core;
 use crate::error::Error;
+use crate::spec::record::EntryPoint;
 
 /// Locks the communicator called `name`, until [`release`] or the end of the kernel.
 ///
 /// # Errors
 /// [`Error::UnknownComm`], [`Error::CommLocked`] if it is locked, also by the caller; [`Error::NoCore`] outside a kernel.
 pub fn acquire(name: &CStr) -> Result<(), Error> {
-    on_core(|core, _| core.device().comms().acquire(core.owner(), name.to_bytes()))
+    on_core(|core, io| {
+        let note = core.room_for_note(io)?;
+        let place = core.device().comms().acquire(core.owner(), name.to_bytes())?;
+        note.write(io, EntryPoint::ACQUIRE_COMM, place);
+        Ok(())
+    })
 }
 
 /// Unlocks the communicator called `name`.
@@ -18,5 +24,9 @@ pub fn acquire(name: &CStr) -> Result<(), Error> {
 /// # Errors
 /// [`Error::UnknownComm`], [`Error::CommNotLocked`] if the caller has not locked it, [`Error::NoCore`].
 pub fn release(name: &CStr) -> Result<(), Error> {
-    on_core(|core, _| core.device().comms().release(core.owner(), name.to_bytes()))
+    on_core(|core, io| {
+        let note = core.room_for_note(io)?;
+        let before = |place| note.write(io, EntryPoint::RELEASE_COMM, place);
+        core.device().comms().release(core.owner(), name.to_bytes(), before)
+    })
 }

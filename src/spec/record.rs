@@ -57,6 +57,8 @@ entry_points! {
     15 CHANNEL_NOTIFY_RECORD "HcommChannelNotifyRecordOnThread";
     16 CHANNEL_NOTIFY_WAIT "HcommChannelNotifyWaitOnThread";
     17 BATCH_TRANSFER "HcommBatchTransferOnThread";
+    18 ACQUIRE_COMM "HcommAcquireComm";
+    19 RELEASE_COMM "HcommReleaseComm";
 }
 
 /// One call, or one group of its tasks.
@@ -72,7 +74,8 @@ pub struct CallRecord {
     /// The queue.
     pub sq_id: u32,
     /// First slot that the call has written. For [`EntryPoint::SYNCHRONIZE`] and [`EntryPoint::JOIN`]: the head that the call
-    /// has seen when it found the queue drained.
+    /// has seen when it found the queue drained. For [`EntryPoint::ACQUIRE_COMM`] and [`EntryPoint::RELEASE_COMM`]: place of
+    /// the communicator in the table.
     pub first: u32,
     /// Slots written, place holders included: `first`, and those after it around the end of the ring. 0 for a call that
     /// queues nothing.
@@ -108,6 +111,6 @@ mod tests {
     fn entry_points_have_their_names() {
         assert_eq!(EntryPoint::LOCAL_COPY.name(), Some("HcommLocalCopyOnThread"));
         assert_eq!(EntryPoint::JOIN.name(), Some("HcommThreadJoin"));
-        assert_eq!([EntryPoint(0).name(), EntryPoint(18).name()], [None; 2]);
+        assert_eq!([EntryPoint(0).name(), EntryPoint(20).name()], [None; 2]);
     }
 }

@@ -33,6 +33,7 @@ use crate::task::{Chunks, Request};
 use batch::{Batch, BatchId};
 pub(crate) use entries::{EntrySource, EntryWriter, has_passed, publish_staged, submit_doorbell, try_entry};
 use ids::{IdAllocator, IdDraw};
+pub(crate) use record::Note;
 use record::Recorder;
 use slots::{Drawn, Slots, Straight};
 pub(crate) use slots::{Fast, TaskSource};
@@ -167,6 +168,13 @@ impl CoreQueues {
     /// The same, for a [`Wait`].
     pub(crate) fn limit(&self) -> Option<u64> {
         Some(self.sq_full_timeout_us()).filter(|us| *us != 0)
+    }
+
+    /// Room for a record of a call that queues nothing, if calls are recorded.
+    pub(crate) fn room_for_note<P: Platform>(&self, io: &P, queues: &Queues) -> Result<Note, Stop> {
+        let ring = self.recorder.ring_of(queues.records.load(Ordering::Relaxed));
+        ring.map_or(Ok(()), |ring| ring.wait_for_room(io, self.limit()))?;
+        Ok(Note(ring))
     }
 
     /// Remembers that the queue of `handle` has its first task of the open batch.

@@ -25,6 +25,20 @@ impl Recorder {
     }
 }
 
+/// Room for the record of a call that queues nothing; `None`: calls are not recorded.
+pub(crate) struct Note(pub(super) Option<Ring>);
+
+impl Note {
+    /// Writes it: function `entry`, which was about `number`.
+    pub(crate) fn write<P: Platform>(&self, io: &P, entry: EntryPoint, number: u32) {
+        if let Some(ring) = &self.0 {
+            ring.write(io, entry, 0, QueueStatus::FREE, number, 0);
+            // The host may look at the record before another core sees what the caller does next.
+            io.store_barrier();
+        }
+    }
+}
+
 /// A core's ring.
 #[derive(Clone, Copy)]
 pub(crate) struct Ring(*mut RecordRing);

@@ -104,3 +104,18 @@ fn full_ring_waits_for_the_host_without_a_lock_and_for_no_longer_than_a_full_que
     recording.rig.submit(1, 1).unwrap();
     assert_eq!(recording.record(0, 0).seq, RECORDS as u64 + 1, "the place that the host has read");
 }
+
+#[test]
+fn lock_of_a_communicator_leaves_a_record_and_then_a_barrier() {
+    let recording = Recording::new(TestPort::new(8));
+    let port = &recording.rig.port;
+    let core = recording.rig.core(1);
+    port.take_calls();
+    core.room_for_note(port).unwrap().write(port, EntryPoint::RELEASE_COMM, 63);
+    assert_eq!(port.take_calls(), [Call::Barrier], "the host may look before another core can lock it");
+    assert_eq!((recording.head(1), what(&recording.record(1, 0))), (1, (EntryPoint::RELEASE_COMM, 63, 0)));
+
+    let silent = Rig::new(TestPort::new(8));
+    silent.core(0).room_for_note(&silent.port).unwrap().write(&silent.port, EntryPoint::RELEASE_COMM, 63);
+    assert_eq!(silent.port.take_calls(), []);
+}

@@ -13,7 +13,6 @@ use super::objects::{CommEntry, Context, ThreadEntry};
 use super::process::{current_device, process};
 use super::support;
 use super::{device, stream};
-use hcomm_sim::event::Caller;
 use host_stub::Device;
 use host_stub::Error;
 use host_stub::Stream;
@@ -164,7 +163,7 @@ pub fn acquire(handle: u64, engine: i32, count: u32, notifies: u32) -> Result<Ve
         return Err(CallError::OutOfRange { what: "threadNum", value: count.into(), must: "must be from 1 to 1000" });
     }
     let config = ThreadConfig { engine, ..ThreadConfig::new(count).notifies(notifies) };
-    let threads = entry.comm.acquire_threads_at(&config, Caller::Unknown)?;
+    let threads = entry.comm.acquire_threads_at(&config, entry.comm.caller())?;
     let index = entry.index;
     add(threads.iter().map(|thread| ThreadEntry { handle: *thread, index, comm: handle, engine, stream: None }))?;
     Ok(threads)
@@ -199,7 +198,7 @@ pub fn acquire_with_stream(
         let (index, other) = (entry.index, of_stream.index);
         return Err(CallError::Invalid(format!("a communicator of device {index} with a stream of device {other}")));
     }
-    let thread = entry.comm.acquire_thread_with_stream_at(&of_stream.stream, notify_count, Caller::Unknown)?;
+    let thread = entry.comm.acquire_thread_with_stream_at(&of_stream.stream, notify_count, entry.comm.caller())?;
     add([ThreadEntry { handle: thread, index: entry.index, comm: handle, engine, stream: Some(stream) }])?;
     Ok(thread)
 }

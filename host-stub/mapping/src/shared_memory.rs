@@ -304,6 +304,14 @@ impl SharedMemory {
         }
     }
 
+    /// Address of the process at which `len` bytes of the low part from `phys` on are mapped, for as long as this lives.
+    ///
+    /// # Panics
+    /// If they are not in the low part.
+    pub fn low_addr(&self, phys: u64, len: usize) -> u64 {
+        self.low_ptr(phys, len, 1).expose_provenance() as u64
+    }
+
     /// Pointer to `len` mapped bytes of the low part.
     pub(crate) fn low_ptr(&self, phys: u64, len: usize, align: u64) -> *mut u8 {
         let offset = phys.wrapping_sub(RAM_PHYS);

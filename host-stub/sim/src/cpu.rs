@@ -1,5 +1,7 @@
 //! The AI CPU as the scheduler sees it: how a launch gets there and back.
 
+use hcomm_aicpu::spec::record::CallRecord;
+
 pub use super::kernel::{KernelEntry, KernelFn};
 use super::stream::KernelLaunch;
 
@@ -67,6 +69,13 @@ pub trait Cpu: Send {
     fn take_refused(&mut self, core: usize) -> Vec<RefusedCall> {
         let _ = core;
         Vec::new()
+    }
+
+    /// The oldest record of a call that the core has written and nobody has read. A CPU that sends them as events itself has
+    /// none.
+    fn take_record(&mut self, core: usize) -> Option<CallRecord> {
+        let _ = core;
+        None
     }
 
     /// Gives up the kernel on `core`: the core is not used again before a [`restart`](Self::restart).

@@ -31,6 +31,7 @@ mod notify_ids;
 mod operations;
 pub mod queue;
 pub mod random;
+pub mod records;
 mod recovery;
 pub mod reduce;
 pub mod scheduler;

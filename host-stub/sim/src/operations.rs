@@ -151,6 +151,9 @@ impl<M: Memory> Scheduler<M> {
     fn step_launch(&mut self, id: StreamId, mut running: Running, now: Duration) -> bool {
         if running.returned.is_none() {
             let polled = self.cpu.poll(running.core);
+            if !matches!(polled, Ok(None)) {
+                self.read_records_of(Origin { launch: running.launch.number, core: running.core });
+            }
             for RefusedCall { code, text } in self.cpu.take_refused(running.core) {
                 let origin = Some(Origin { launch: running.launch.number, core: running.core });
                 self.shared.events.tell(|| What::CallRefused { origin, code, text: text.into() });

@@ -14,9 +14,10 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use hcomm_aicpu::spec::queue::QueueStatus;
+use hcomm_aicpu::spec::record::RECORDS;
 
 use super::error::{DeviceError, DoorbellError, QueueName};
-use super::event::What;
+use super::event::{Origin, What};
 use super::fault::Fault;
 use super::host_stream::HostStream;
 use super::inbox::Command;
@@ -262,6 +263,8 @@ impl<M: Memory> Scheduler<M> {
 
     fn step_queues(&mut self) -> bool {
         if self.cpu.is_polled() && self.core_busy.contains(&true) {
+            // Also without a doorbell: a core waits while its ring of records is full.
+            self.read_records();
             self.poll_doorbells(self.queues.len() as u32);
         }
         let mut worked = false;
@@ -336,9 +339,36 @@ impl<M: Memory> Scheduler<M> {
         true
     }
 
+    /// Takes the records of calls that the cores have written. Called after a doorbell or the end of a kernel was seen: the
+    /// records of everything before it are there.
+    pub(super) fn read_records(&mut self) {
+        if !self.cpu.is_polled() || !self.shared.events.is_on() {
+            return;
+        }
+        for core in 0..self.core_busy.len() {
+            let mut running = self.streams.values().filter_map(|stream| stream.running.as_ref());
+            let launch = running.find(|running| running.core == core && running.queued.is_none());
+            if let Some(launch) = launch.map(|running| running.launch.number) {
+                self.read_records_of(Origin { launch, core });
+            }
+        }
+    }
+
+    /// As [`read_records`](Self::read_records), of the kernel of one launch.
+    pub(super) fn read_records_of(&mut self, origin: Origin) {
+        // No more than were there when it was seen: a kernel may write without end.
+        for _ in 0..RECORDS {
+            let Some(record) = self.cpu.take_record(origin.core) else { return };
+            let depth = self.shared.queues.get(record.sq_id).map_or(0, |entry| entry.depth.load(Ordering::Acquire));
+            let site = self.shared.events.site_in_image(&record.frames);
+            self.shared.events.call(origin, &record, depth, site);
+        }
+    }
+
     /// Takes a new tail.
     pub(super) fn observe(&mut self, sq_id: u32) -> Result<u32, DoorbellError> {
         let doorbell = Registers::of(&*self.shared.memory, sq_id).doorbell();
+        self.read_records();
         let observed = self.observed;
         // Who rings by a call has said so already.
         let origin = if self.cpu.is_polled() { Some(self.only_running()) } else { None };

@@ -12,7 +12,7 @@ use super::alloc::{AllocError, Allocator, FreeError, Kind};
 use super::check::list::Checks;
 use super::deterministic::{HostWait, Turn};
 use super::error::{DeviceError, DoorbellError};
-use super::event::{Feed, HostThread, Origin, Range, What};
+use super::event::{Feed, HostThread, Origin, Range, SiteId, What};
 use super::fault::FaultLog;
 use super::inbox::{Command, Inbox};
 use super::memory::Memory;
@@ -103,10 +103,11 @@ impl<M: Memory> Shared<M> {
     /// # Errors
     /// [`AllocError`].
     pub fn allocate(&self, len: u64, kind: Kind) -> Result<u64, AllocError> {
+        let site = self.events.site();
         let mut alloc = self.lock_alloc();
         let addr = alloc.allocate(len, kind)?;
         // Under the lock: the free of the previous owner of these bytes is an earlier event.
-        self.events.send(|| What::Alloc { host: HostThread::current(), range: Range { addr, len }, kind });
+        self.events.send(|| What::Alloc { host: HostThread::current(), range: Range { addr, len }, kind, site });
         Ok(addr)
     }
 
@@ -134,9 +135,10 @@ impl<M: Memory> Shared<M> {
         host: Option<HostThread>,
         free: impl FnOnce(&mut Allocator, u64) -> Result<u64, FreeError>,
     ) -> Result<(), FreeError> {
+        let site = host.map_or(SiteId::UNKNOWN, |_| self.events.site());
         let mut alloc = self.lock_alloc();
         let len = free(&mut alloc, addr)?;
-        self.events.send(|| What::Free { host, range: Range { addr, len } });
+        self.events.send(|| What::Free { host, range: Range { addr, len }, site });
         // Under the lock: the range cannot have been allocated again.
         for (start, len) in alloc.take_unused() {
             self.memory.discard(start, len);

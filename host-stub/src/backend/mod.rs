@@ -1,7 +1,9 @@
 //! The AI CPU: runs kernels, takes launches and reports their end.
 
+pub mod callers;
 pub mod log;
 pub mod native;
+pub mod places;
 mod process;
 pub mod qemu;
 mod refusals;

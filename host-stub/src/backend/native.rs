@@ -7,6 +7,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -16,8 +17,11 @@ use embedded_hal::delay::DelayNs;
 use hcomm_aicpu::Device;
 use hcomm_aicpu::port::hooks::CurrentCore;
 use hcomm_aicpu::port::{DoorbellRefused, Platform, QueueId, ReadFailed};
+use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::channel::MAX_CHANNELS;
+use hcomm_aicpu::spec::map::RECORD_PHYS;
 use hcomm_aicpu::spec::queue::QueueStatus;
+use hcomm_aicpu::spec::record::RECORD_STRIDE;
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::MAX_THREADS;
 use hcomm_kernel::KernelFn;
@@ -28,10 +32,11 @@ use hcomm_mapping::SharedMemory;
 use hcomm_sim::KernelLaunch;
 use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, Returned};
 use hcomm_sim::deterministic::{Gone, pause};
-use hcomm_sim::event::{Origin, What};
+use hcomm_sim::event::{Origin, SiteId, What};
 use hcomm_sim::hosts::spawn_own;
 use hcomm_sim::inbox::Command;
 use hcomm_sim::queue::{Registers, regs_phys};
+use hcomm_sim::records::RecordReader;
 use hcomm_sim::shared::Shared;
 
 /// Cores that take launches.
@@ -66,13 +71,16 @@ struct Worker {
 pub struct NativeCpu {
     shared: Arc<Shared<SharedMemory>>,
     device: Arc<Device>,
+    /// Calls are recorded.
+    records: bool,
     /// A core's thread starts with its first launch.
     workers: [Option<Worker>; CORES],
 }
 
 impl NativeCpu {
     /// A CPU of the device whose tables are at `tables`.
-    pub fn new(shared: &Arc<Shared<SharedMemory>>, tables: Tables, soc: Soc) -> Self {
+    /// `records`: calls are recorded.
+    pub fn new(shared: &Arc<Shared<SharedMemory>>, tables: Tables, soc: Soc, records: bool) -> Self {
         let device = Box::new(Device::new());
         device.set_soc(soc);
         // SAFETY: the table was allocated in HBM with MAX_THREADS descriptors. Kernels run on threads that hold `shared`,
@@ -82,7 +90,13 @@ impl NativeCpu {
         unsafe { device.set_comm_table(tables.comms) };
         // SAFETY: as above: MAX_CHANNELS descriptors, which name rings that stay allocated as long as a kernel runs.
         unsafe { device.set_channel_table(tables.channels, MAX_CHANNELS) };
-        Self { shared: Arc::clone(shared), device: device.into(), workers: [const { None }; CORES] }
+        if records {
+            let rings = shared.memory.low_addr(RECORD_PHYS, CORES * RECORD_STRIDE as usize);
+            // SAFETY: zeroed memory of the mapping, which lives as long as above; `RecordReader` alone reads it, and accesses
+            // `tail` as an atomic word.
+            unsafe { device.set_record_rings(DeviceAddr(rings)) };
+        }
+        Self { shared: Arc::clone(shared), device: device.into(), records, workers: [const { None }; CORES] }
     }
 
     fn worker(&mut self, core: usize) -> std::io::Result<&Worker> {
@@ -91,7 +105,9 @@ impl NativeCpu {
             let (sender, receiver) = channel();
             let outcome = Outcome::default();
             let (shared, device, result) = (Arc::clone(&self.shared), Arc::clone(&self.device), Arc::clone(&outcome));
-            let thread = spawn_own(format!("aicpu-{core}"), move || work(&receiver, &shared, &device, &result))?;
+            let records = self.records;
+            let run = move || work(&receiver, &shared, &device, records, &result);
+            let thread = spawn_own(format!("aicpu-{core}"), run)?;
             *slot = Some(Worker { jobs: sender, outcome, thread });
         }
         Ok(slot.as_ref().expect("set just now"))
@@ -150,15 +166,17 @@ impl Drop for NativeCpu {
 }
 
 /// A core's thread.
-fn work(jobs: &Receiver<Job>, shared: &Arc<Shared<SharedMemory>>, device: &Device, outcome: &Outcome) {
+fn work(jobs: &Receiver<Job>, shared: &Arc<Shared<SharedMemory>>, device: &Device, records: bool, outcome: &Outcome) {
     for job in jobs {
         let Job { origin, .. } = job;
         if shared.turn.begin_core(origin.core).is_err() {
             return;
         }
-        CURRENT.set(Some(Current { shared: Arc::clone(shared), origin, rung: RefCell::default() }));
+        let records = Cell::new(records.then(|| RecordReader::resume(&*shared.memory, origin.core)));
+        CURRENT.set(Some(Current { shared: Arc::clone(shared), origin, rung: RefCell::default(), records }));
         let args = std::ptr::with_exposed_provenance::<c_void>(job.args as usize);
         let result = device.run(origin.core, || catch_unwind(AssertUnwindSafe(|| (job.kernel)(args))));
+        with_current((), Current::send_records);
         let rung = CURRENT.take().map(|current| current.rung.into_inner());
         let result = match result {
             Ok((Ok(code), end)) => Ok(Returned { code, instructions: 0, batch_left_open: end.batch_left_open, rung }),
@@ -185,9 +203,23 @@ struct Current {
     origin: Origin,
     /// Queues that the kernel rang, and the entries rung since each was made.
     rung: RefCell<Vec<(u32, u64)>>,
+    /// Of the calls that the kernel makes, if they are recorded.
+    records: Cell<Option<RecordReader>>,
 }
 
 impl Current {
+    /// Sends what the kernel's calls have left in the ring of records. The kernel's own thread does that, before anybody else
+    /// can see what a call has done.
+    fn send_records(&self) {
+        let Some(mut reader) = self.records.get() else { return };
+        let Shared { memory, queues, events, .. } = &*self.shared;
+        while let Some(record) = reader.next(&**memory) {
+            let depth = queues.get(record.sq_id).map_or(0, |entry| entry.depth.load(Ordering::Acquire));
+            events.call(self.origin, &record, depth, SiteId::from_bits(record.frames[0]));
+        }
+        self.records.set(Some(reader));
+    }
+
     /// In deterministic mode others may go first. `Err`: the device has given this kernel up.
     fn turn(&self) -> Result<(), Gone> {
         self.shared.turn.yield_core(self.origin.core)
@@ -280,7 +312,8 @@ impl Platform for NativePlatform {
 
     fn store_barrier(&self) {
         // The scheduler is another thread: a release fence before the doorbell's store is what it needs.
-        std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
+        std::sync::atomic::fence(Ordering::Release);
+        with_current((), Current::send_records);
         // Slots that are written and not rung for: no other thread may see a difference.
         let _ = with_current(Ok(()), Current::turn);
     }
@@ -294,6 +327,14 @@ impl Platform for NativePlatform {
 
     fn delay(&self) -> impl DelayNs {
         NativeDelay
+    }
+
+    #[inline(never)]
+    fn return_addresses(&self, addrs: &mut [u64]) {
+        // More of them than a record has room for: it gets the number under which they are kept.
+        if let Some(first) = addrs.first_mut() {
+            *first = with_current(SiteId::UNKNOWN, |current| current.shared.events.site()).to_bits();
+        }
     }
 
     fn refused(&self, who: &'static str, error: &hcomm_aicpu::Error) {
@@ -313,6 +354,8 @@ struct NativeDelay;
 
 impl DelayNs for NativeDelay {
     fn delay_ns(&mut self, ns: u32) {
+        // What it waits for may be room in the ring of records.
+        with_current((), Current::send_records);
         let wait = |current: &Current| Some(current.shared.turn.delay(current.origin.core, ns));
         match with_current(None, wait) {
             None => pause(ns),

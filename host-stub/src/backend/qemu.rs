@@ -13,8 +13,9 @@ use hcomm_aicpu::spec::mailbox::{
     LOG_STRIDE, MAILBOX_STRIDE, MAILBOX_VERSION, MAX_CORES, REFUSAL_STRIDE,
 };
 use hcomm_aicpu::spec::map::{
-    BOOT_BLOCK_PHYS, DEVICE_MAILBOX_PHYS, FAULT_PHYS, HOST_MAILBOX_PHYS, LOG_PHYS, REFUSAL_PHYS,
+    BOOT_BLOCK_PHYS, DEVICE_MAILBOX_PHYS, FAULT_PHYS, HOST_MAILBOX_PHYS, LOG_PHYS, RECORD_PHYS, REFUSAL_PHYS,
 };
+use hcomm_aicpu::spec::record::{CallRecord, RECORD_STRIDE};
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::MAX_THREADS;
 
@@ -29,6 +30,7 @@ use hcomm_mapping::SharedMemory;
 use hcomm_sim::KernelLaunch;
 use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, RefusedCall, Returned};
 use hcomm_sim::memory::Memory;
+use hcomm_sim::records::RecordReader;
 
 /// How long the image may take from the start of the process until it takes launches.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -47,13 +49,16 @@ pub struct QemuCpu {
     process: Process,
     log: LogReader,
     refusals: RefusalReader,
+    /// Calls are recorded.
+    records: Option<RecordReader>,
     /// Number of the last launch.
     seq: u64,
     next_check: Instant,
 }
 
 impl QemuCpu {
-    /// Boots `image` with `memory` as its RAM, and waits until it takes launches. `icount`: instructions are counted.
+    /// Boots `image` with `memory` as its RAM, and waits until it takes launches. `icount`: instructions are counted;
+    /// `records`: calls are recorded.
     ///
     /// # Errors
     /// [`Error::Boot`].
@@ -63,15 +68,17 @@ impl QemuCpu {
         tables: Tables,
         soc: Soc,
         icount: bool,
+        records: bool,
     ) -> Result<Self, Error> {
         load(memory, image);
-        write_boot_block(memory, tables, soc);
+        write_boot_block(memory, tables, soc, records);
         let log = LogReader::new(memory, &image.elf, 0).map_err(Error::Boot)?;
         let refusals = RefusalReader::new(memory, 0);
         let process = Process::start(memory, image.entry, icount).map_err(Error::Boot)?;
         let (memory, image) = (Arc::clone(memory), Arc::clone(image));
         let next_check = Instant::now();
-        let mut cpu = Self { memory, image, tables, soc, icount, process, log, refusals, seq: 0, next_check };
+        let records = records.then(|| RecordReader::new(0));
+        let mut cpu = Self { memory, image, tables, soc, icount, process, log, refusals, records, seq: 0, next_check };
         match cpu.wait_ready() {
             Err(_) if cpu.process.lacks_sandbox() => {
                 cpu.process = Process::start(&cpu.memory, cpu.image.entry, icount).map_err(Error::Boot)?;
@@ -197,6 +204,10 @@ impl Cpu for QemuCpu {
         self.refusals.take()
     }
 
+    fn take_record(&mut self, _core: usize) -> Option<CallRecord> {
+        self.records.as_mut()?.next(&*self.memory)
+    }
+
     fn abandon(&mut self, _core: usize) {
         // It ends with the process.
         self.process.kill();
@@ -212,15 +223,16 @@ impl Cpu for QemuCpu {
             (FAULT_PHYS, FAULT_STRIDE),
             (REFUSAL_PHYS, REFUSAL_STRIDE),
             (LOG_PHYS, LOG_STRIDE),
+            (RECORD_PHYS, RECORD_STRIDE),
         ] {
             self.memory.zero_low(phys, MAX_CORES * len as usize);
         }
-        *self = Self::start(&self.memory, &self.image, self.tables, self.soc, self.icount).map_err(
-            |error| match error {
-                Error::Boot(text) => CpuFault::Cpu(text),
-                other => CpuFault::Cpu(other.to_string()),
-            },
-        )?;
+        let records = self.records.is_some();
+        let started = Self::start(&self.memory, &self.image, self.tables, self.soc, self.icount, records);
+        *self = started.map_err(|error| match error {
+            Error::Boot(text) => CpuFault::Cpu(text),
+            other => CpuFault::Cpu(other.to_string()),
+        })?;
         Ok(())
     }
 }
@@ -233,7 +245,7 @@ fn load(memory: &SharedMemory, image: &Image) {
     }
 }
 
-fn write_boot_block(memory: &SharedMemory, tables: Tables, soc: Soc) {
+fn write_boot_block(memory: &SharedMemory, tables: Tables, soc: Soc, records: bool) {
     let word32 = |offset: usize| memory.word32(BOOT_BLOCK_PHYS + offset as u64);
     let word64 = |offset: usize| memory.word64(BOOT_BLOCK_PHYS + offset as u64);
     word32(offset_of!(BootBlock, version)).store(MAILBOX_VERSION, Ordering::Relaxed);
@@ -245,5 +257,6 @@ fn write_boot_block(memory: &SharedMemory, tables: Tables, soc: Soc) {
     word32(offset_of!(BootBlock, channel_slots)).store(MAX_CHANNELS as u32, Ordering::Relaxed);
     word32(offset_of!(BootBlock, thread_slots)).store(MAX_THREADS as u32, Ordering::Relaxed);
     word32(offset_of!(BootBlock, soc)).store(soc as u32, Ordering::Relaxed);
+    word32(offset_of!(BootBlock, records)).store(records.into(), Ordering::Relaxed);
     word32(offset_of!(BootBlock, magic)).store(BOOT_MAGIC, Ordering::Release);
 }

@@ -1,14 +1,14 @@
-//! Function, file and line of an address in the image.
+//! Function, file and line of an address in an ELF file: the image, this program, a library.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use addr2line::Context;
 use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
 use object::read::elf::ElfFile64;
-use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 
 type Reader<'d> = EndianSlice<'d, LittleEndian>;
 
@@ -22,6 +22,8 @@ pub struct Place {
     /// First address of the symbol that the code belongs to, 0 if it is in none. One for a function and all that was
     /// inlined into it.
     pub symbol: u64,
+    /// Crate of Rust that the source file belongs to, if it is one that this program was built with.
+    pub crate_name: Option<String>,
 }
 
 impl Place {
@@ -53,10 +55,11 @@ struct Symbol {
 pub struct Symbols<'d> {
     /// `None`: no line table that can be read.
     lines: Option<Context<Reader<'d>>>,
-    /// Folders that the image was built in; this program may have been built elsewhere.
-    folders: BTreeSet<String>,
+    build: Build,
     /// Functions, by address.
     functions: Vec<Symbol>,
+    /// Address of the first byte of the file, as the file has it.
+    start: u64,
     /// Empty if the image does not say. The page below it is never mapped.
     stack: Range<u64>,
 }
@@ -70,7 +73,10 @@ impl<'d> Symbols<'d> {
         let Ok(file) = ElfFile64::<object::LittleEndian>::parse(elf) else { return Self::default() };
         let named = |name: &str| file.symbols().find(|symbol| symbol.name() == Ok(name)).map(|symbol| symbol.address());
         let stack = named("__stack_bottom").unwrap_or(0)..named("__stack_top").unwrap_or(0);
-        let functions = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() != 0);
+        let functions = file
+            .symbols()
+            .chain(file.dynamic_symbols())
+            .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() != 0);
         let mut functions: Vec<_> = functions
             .map(|symbol| Symbol {
                 start: symbol.address(),
@@ -84,9 +90,11 @@ impl<'d> Symbols<'d> {
             Ok(Reader::new(data, LittleEndian))
         };
         let dwarf = Dwarf::load(section).ok();
-        let folders = dwarf.as_ref().map(build_folders).unwrap_or_default();
+        let build = dwarf.as_ref().map(Build::of).unwrap_or_default();
         let lines = dwarf.and_then(|dwarf| Context::from_dwarf(dwarf).ok());
-        Self { lines, folders, functions, stack }
+        let loaded = file.segments().map(|segment| segment.address().saturating_sub(segment.file_range().0));
+        let start = loaded.min().unwrap_or(0);
+        Self { lines, build, functions, start, stack }
     }
 
     /// Where `addr` is: the function that the code was written in first, then those that it was inlined into. At least one.
@@ -97,6 +105,7 @@ impl<'d> Symbols<'d> {
             function: symbol.name.clone(),
             line: None,
             symbol: symbol.start,
+            crate_name: None,
         });
         let mut places = Vec::new();
         if let Some(mut frames) = self.lines.as_ref().and_then(|lines| lines.find_frames(addr).skip_all_loads().ok()) {
@@ -106,7 +115,9 @@ impl<'d> Symbols<'d> {
                 if let Some(Ok(name)) = frame.function.as_ref().map(|name| name.demangle()) {
                     place.function = plain(&name).to_owned();
                 }
-                place.line = frame.location.and_then(|location| Some((self.short(location.file?), location.line?)));
+                let location = frame.location.and_then(|location| Some((location.file?, location.line?)));
+                place.crate_name = location.and_then(|(file, _)| self.crate_of(file));
+                place.line = location.map(|(file, line)| (self.short(file), line));
                 places.push(place);
             }
         }
@@ -121,10 +132,22 @@ impl<'d> Symbols<'d> {
         self.places(addr)[0].symbol
     }
 
+    /// The crate of a source file: the one with the innermost folder that it is in.
+    fn crate_of(&self, file: &str) -> Option<String> {
+        let is_inside = |(folder, _): &&(PathBuf, String)| Path::new(file).starts_with(folder);
+        let crates = self.build.crates.iter().filter(is_inside);
+        crates.max_by_key(|(folder, _)| folder.as_os_str().len()).map(|(_, name)| name.clone())
+    }
+
     /// Path of a source file: inside a folder that the image was built in relative to it.
     fn short(&self, file: &str) -> String {
-        let inside = self.folders.iter().find_map(|folder| Path::new(file).strip_prefix(folder).ok());
+        let inside = self.build.folders.iter().find_map(|folder| Path::new(file).strip_prefix(folder).ok());
         inside.unwrap_or(Path::new(file)).display().to_string()
+    }
+
+    /// Address of the first byte of the file, as the file has it.
+    pub fn start(&self) -> u64 {
+        self.start
     }
 
     /// The stack of kernels.
@@ -148,15 +171,36 @@ fn is_library(path: &str) -> bool {
     ["/rustc/", "/registry/src/"].iter().any(|part| path.contains(part))
 }
 
-/// Folders that the compilers ran in, but for those of libraries.
-fn build_folders(dwarf: &Dwarf<Reader<'_>>) -> BTreeSet<String> {
-    let mut folders = BTreeSet::new();
-    let mut headers = dwarf.units();
-    while let Ok(Some(header)) = headers.next() {
-        let folder = dwarf.unit(header).ok().and_then(|unit| unit.comp_dir);
-        folders.extend(folder.map(|folder| folder.to_string_lossy().into_owned()).filter(|folder| !is_library(folder)));
+/// Where a program was built; that may be another place than that of this one.
+#[derive(Default)]
+struct Build {
+    /// Folders that the compilers ran in, but for those of libraries.
+    folders: BTreeSet<String>,
+    /// Source folders and names of the crates.
+    crates: BTreeSet<(PathBuf, String)>,
+}
+
+impl Build {
+    fn of(dwarf: &Dwarf<Reader<'_>>) -> Self {
+        let mut build = Self::default();
+        let mut headers = dwarf.units();
+        while let Ok(Some(header)) = headers.next() {
+            let Ok(unit) = dwarf.unit(header) else { continue };
+            let folder = unit.comp_dir.map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default();
+            let name = unit.name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            // A unit of Rust is called `src/lib.rs/@/name.hash-cgu.0`; after an incremental build without the name, but then
+            // functions have full paths.
+            if let Some((root, unit)) = name.split_once("/@/")
+                && let (Some(source), Some((name, _))) = (Path::new(root).parent(), unit.split_once('.'))
+            {
+                build.crates.insert((Path::new(&folder).join(source), name.to_owned()));
+            }
+            if !folder.is_empty() && !is_library(&folder) {
+                build.folders.insert(folder);
+            }
+        }
+        build
     }
-    folders
 }
 
 /// A path of Rust without type parameters and hash.

@@ -310,6 +310,11 @@ impl HappensBefore {
         self.launches.retain(|_, launch| !launch.has_returned || !launch.clock.is_within(known));
     }
 
+    /// Whether a launch has started and was not [forgotten](Self::forget_launches).
+    pub fn knows_launch(&self, launch: LaunchId) -> bool {
+        self.launches.contains_key(&launch)
+    }
+
     fn seat(&mut self, who: Who) -> Option<&mut Seat> {
         match who {
             Who::Call(id) => self.calls.get_mut(&id),

@@ -3,38 +3,70 @@
 //! An observer of the event stream. It follows what orders the actors ([`HappensBefore`]) and keeps the accesses
 //! ([`History`]); it never looks at memory, and a race is found whatever order the two accesses took.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+
+use hcomm_aicpu::spec::record::EntryPoint;
+use hcomm_aicpu::spec::soc::Soc;
 
 use super::findings::{Findings, Receiver};
 use super::happens_before::{CallId, HappensBefore, Who};
 use super::history::{Access, Conflict, History, Kind};
-use super::report::{Maker, Race, RacingAccess};
-use crate::event::{Event, HostThread, NotifyUser, Observer, Origin, Queuer, Range, TaskPlace, What};
+use super::report::{CallPlace, Maker, Race, RacingAccess, RacyAllocation, ThreadName};
+use crate::event::{Caller, Event, HostThread, NotifyUser, Observer, Origin, Queuer, Range, SiteId, TaskPlace, What};
 use crate::stream::StreamId;
+
+/// Launches that are kept without a look at what can be forgotten.
+const SMALL: usize = 256;
+
+/// A thread that the host has acquired and not released.
+struct Thread {
+    sq_id: u32,
+    index: usize,
+    count: usize,
+    caller: Caller,
+}
+
+/// A launch whose tasks may still begin.
+struct Launch {
+    stream_id: StreamId,
+    /// Number of the name of its kernel.
+    kernel: u32,
+}
 
 /// The observer.
 pub struct RaceCheck {
     order: HappensBefore,
     history: History<Maker>,
-    /// User allocations: length by first byte.
-    allocations: BTreeMap<u64, u64>,
+    /// User allocations: length, and where they were made, by first byte.
+    allocations: BTreeMap<u64, (u64, SiteId)>,
     /// Host threads that are inside a call.
     calling: BTreeSet<HostThread>,
     /// Streams whose oldest operation has begun.
     begun: BTreeSet<StreamId>,
-    /// Stream and kernel of each launch whose tasks may still begin.
-    launches: BTreeMap<u64, (StreamId, Arc<str>)>,
+    launches: BTreeMap<u64, Launch>,
+    /// Names of kernels.
+    kernels: Vec<Arc<str>>,
     /// Queues on which a launch that runs has tasks.
     used: BTreeMap<u64, BTreeSet<u32>>,
-    /// Queue of each thread handle.
-    queues: BTreeMap<u64, u32>,
+    /// By handle.
+    threads: BTreeMap<u64, Thread>,
+    /// Tasks of each queue since its thread was acquired.
+    tasks: BTreeMap<u32, u64>,
+    /// Where the host has submitted the operations of each stream that have not begun, and the one that has.
+    submitted: BTreeMap<StreamId, (VecDeque<SiteId>, SiteId)>,
+    /// Launches at which it is time to forget some.
+    sweep_at: usize,
+    /// On an Ascend910 a kernel does not learn that a queue has drained.
+    drains_order: bool,
+    /// The warning about that was given.
+    has_warned: bool,
     findings: Arc<Findings>,
 }
 
 impl RaceCheck {
-    /// A check that puts what it finds into `findings`.
-    pub fn new(findings: Arc<Findings>) -> Self {
+    /// A check of a device with the chip `soc`, which puts what it finds into `findings`.
+    pub fn new(findings: Arc<Findings>, soc: Soc) -> Self {
         Self {
             order: HappensBefore::default(),
             history: History::default(),
@@ -42,8 +74,14 @@ impl RaceCheck {
             calling: BTreeSet::new(),
             begun: BTreeSet::new(),
             launches: BTreeMap::new(),
+            kernels: Vec::new(),
             used: BTreeMap::new(),
-            queues: BTreeMap::new(),
+            threads: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            submitted: BTreeMap::new(),
+            drains_order: soc == Soc::Ascend950,
+            has_warned: false,
+            sweep_at: SMALL,
             findings,
         }
     }
@@ -61,6 +99,9 @@ impl RaceCheck {
     fn operation(&mut self, stream_id: StreamId) {
         if self.begun.insert(stream_id) {
             self.order.operation_begins(stream_id);
+            if let Some((waiting, begun)) = self.submitted.get_mut(&stream_id) {
+                *begun = waiting.pop_front().unwrap_or_default();
+            }
         }
     }
 
@@ -82,29 +123,68 @@ impl RaceCheck {
             self.report(conflict, maker, kind, receiver);
         }
         if self.history.is_due() {
-            let known = self.order.known_to_all();
-            self.history.sweep(&known);
-            self.order.forget_launches(&known);
+            self.sweep();
         }
+    }
+
+    /// Forgets what everything that is still to come is ordered behind.
+    fn sweep(&mut self) {
+        let known = self.order.known_to_all();
+        self.history.sweep(&known);
+        self.order.forget_launches(&known);
+        let order = &self.order;
+        self.launches.retain(|launch, _| order.knows_launch(*launch));
+        self.used.retain(|launch, _| order.knows_launch(*launch));
+        self.sweep_at = SMALL.max(2 * self.launches.len());
     }
 
     fn report(&mut self, conflict: Conflict<Maker>, maker: Maker, kind: Kind, receiver: Option<Receiver>) {
         let Conflict { range, earlier } = conflict;
         let range = Range { addr: range.start, len: range.end - range.start };
         let block = self.allocations.range(..=range.addr).next_back();
-        let allocation = block.map_or(Range::default(), |(addr, len)| Range { addr: *addr, len: *len });
-        let race =
-            Race { first: self.named(earlier.site, earlier.kind), second: self.named(maker, kind), range, allocation };
-        self.findings.add(race, receiver);
+        let allocation = block.map(|(addr, (len, site))| RacyAllocation {
+            range: Range { addr: *addr, len: *len },
+            place: CallPlace::of_site(*site),
+        });
+        let (first, second) = (self.named(earlier.site, earlier.kind), self.named(maker, kind));
+        self.findings.add(Race { first, second, range, allocation, count: 1 }, receiver);
     }
 
     fn named(&self, maker: Maker, kind: Kind) -> RacingAccess {
-        let launch = match maker {
-            Maker::Task { launch, .. } => launch,
-            _ => None,
+        let (kernel, thread) = match maker {
+            Maker::Task { kernel, sq_id, .. } => {
+                let thread = self.threads.values().find(|thread| thread.sq_id == sq_id);
+                (kernel.and_then(|kernel| self.kernels.get(kernel as usize)).cloned(), thread)
+            }
+            _ => (None, None),
         };
-        let kernel = launch.and_then(|launch| self.launches.get(&launch)).map(|(_, kernel)| Arc::clone(kernel));
-        RacingAccess { maker, kind, kernel }
+        let thread = thread.map(|thread| ThreadName {
+            index: thread.index,
+            count: thread.count,
+            place: CallPlace { caller: thread.caller, text: None },
+        });
+        RacingAccess { maker, kind, kernel, thread, place: CallPlace::of_site(maker.site()) }
+    }
+
+    /// Number of the name of a kernel.
+    fn kernel(&mut self, name: &Arc<str>) -> u32 {
+        let known = self.kernels.iter().position(|known| known == name);
+        known.unwrap_or_else(|| {
+            self.kernels.push(Arc::clone(name));
+            self.kernels.len() - 1
+        }) as u32
+    }
+
+    fn observed(&mut self, launch: u64, entry: EntryPoint, sq_id: u32) {
+        if self.drains_order {
+            return self.order.observes(launch, sq_id);
+        }
+        if !std::mem::replace(&mut self.has_warned, true) {
+            let name = entry.name().unwrap_or("a call");
+            log::warn!(
+                "{name} orders nothing on this chip: there it does not wait for the tasks of its thread; order them by a notify"
+            );
+        }
     }
 
     fn task_began(
@@ -115,15 +195,19 @@ impl RaceCheck {
         reads: [Range; 2],
         writes: Range,
     ) {
-        let TaskPlace { stream_id, sq_id, task_id, .. } = task;
+        let TaskPlace { stream_id, sq_id, .. } = task;
         self.order.task_begins(sq_id, by.map(|by| (by.origin.launch, by.call)));
         let launch = by.map(|by| by.origin.launch);
         if let Some(launch) = launch {
             self.used.entry(launch).or_default().insert(sq_id);
         }
-        let receiver =
-            launch.and_then(|launch| self.launches.get(&launch)).map(|(stream, _)| Receiver::Stream(*stream));
-        let maker = Maker::Task { kind, stream_id, sq_id, task_id, launch };
+        let number = self.tasks.entry(sq_id).or_default();
+        *number += 1;
+        let number = *number;
+        let of = launch.and_then(|launch| self.launches.get(&launch));
+        let (receiver, kernel) = (of.map(|of| Receiver::Stream(of.stream_id)), of.map(|of| of.kernel));
+        let site = by.map_or(SiteId::UNKNOWN, |by| by.site);
+        let maker = Maker::Task { kind, stream_id, sq_id, number, launch, kernel, site };
         self.transfer(Who::Queue(sq_id), reads, writes, maker, receiver);
     }
 
@@ -148,11 +232,11 @@ impl RaceCheck {
     }
 
     fn ended(&mut self, launch: u64, drained: bool) {
-        let Some((stream_id, _)) = self.launches.get(&launch) else { return };
+        let Some(&Launch { stream_id, .. }) = self.launches.get(&launch) else { return };
         let used = self.used.remove(&launch).unwrap_or_default();
         if drained {
             for sq_id in used {
-                self.order.joins(Who::Stream(*stream_id), Who::Queue(sq_id));
+                self.order.joins(Who::Stream(stream_id), Who::Queue(sq_id));
             }
         }
     }
@@ -161,33 +245,38 @@ impl RaceCheck {
 impl Observer for RaceCheck {
     fn on(&mut self, event: &Event) {
         match event.what {
-            What::Alloc { host, range, .. } => {
+            What::Alloc { host, range, site, .. } => {
                 self.call_of(host);
                 self.history.forget(range.addr..range.addr + range.len);
-                self.allocations.insert(range.addr, range.len);
+                self.allocations.insert(range.addr, (range.len, site));
             }
-            What::Free { host, range } => {
+            What::Free { host, range, site } => {
                 if let Some(host) = host {
                     let call = self.call_of(host);
                     let receiver = Some(Receiver::Host(host));
-                    self.access(Who::Call(call), range, Kind::Write, Maker::Free { host: host.0 }, receiver);
+                    self.access(Who::Call(call), range, Kind::Write, Maker::Free { host: host.0, site }, receiver);
                 }
                 self.history.forget(range.addr..range.addr + range.len);
                 self.allocations.remove(&range.addr);
             }
-            What::HostCopy { host, reads, writes } => {
+            What::HostCopy { host, reads, writes, site } => {
                 let call = self.call_of(host);
                 let receiver = Some(Receiver::Host(host));
-                let maker = Maker::HostCopy { host: host.0 };
+                let maker = Maker::HostCopy { host: host.0, site };
                 self.transfer(Who::Call(call), [reads, Range::default()], writes, maker, receiver);
             }
-            What::ThreadsAcquired { host, ref threads, .. } => {
+            What::ThreadsAcquired { host, ref threads, caller } => {
                 self.call_of(host);
-                self.queues.extend(threads.iter().map(|thread| (thread.handle, thread.sq_id)));
+                let count = threads.len();
+                for (index, thread) in threads.iter().enumerate() {
+                    let sq_id = thread.sq_id;
+                    self.threads.insert(thread.handle, Thread { sq_id, index, count, caller });
+                    self.tasks.remove(&sq_id);
+                }
             }
             What::ThreadsReleased { host, ref threads } => {
                 let call = self.call_of(host);
-                for sq_id in threads.iter().filter_map(|handle| self.queues.remove(handle)) {
+                for sq_id in threads.iter().filter_map(|handle| Some(self.threads.remove(handle)?.sq_id)) {
                     self.order.joins(Who::Call(call), Who::Queue(sq_id));
                     self.order.queue_removed(sq_id);
                 }
@@ -197,13 +286,15 @@ impl Observer for RaceCheck {
                     self.order.call_returns(host.0);
                 }
             }
-            What::Submitted { host, stream_id, .. } => {
+            What::Submitted { host, stream_id, site, .. } => {
                 let call = self.call_of(host);
                 self.order.submits(call, stream_id);
+                self.submitted.entry(stream_id).or_default().0.push_back(site);
             }
             What::StreamTransfer { stream_id, reads, writes } => {
                 self.operation(stream_id);
-                let maker = Maker::StreamTransfer { stream_id };
+                let site = self.submitted.get(&stream_id).map_or(SiteId::UNKNOWN, |(_, begun)| *begun);
+                let maker = Maker::StreamTransfer { stream_id, site };
                 self.transfer(Who::Stream(stream_id), reads, writes, maker, Some(Receiver::Stream(stream_id)));
             }
             What::OperationEnded { stream_id } => {
@@ -218,12 +309,18 @@ impl Observer for RaceCheck {
             What::LaunchStarted { origin: Origin { launch, .. }, stream_id, ref kernel } => {
                 self.operation(stream_id);
                 self.order.launch_starts(launch, stream_id);
-                self.launches.insert(launch, (stream_id, Arc::clone(kernel)));
+                let kernel = self.kernel(kernel);
+                self.launches.insert(launch, Launch { stream_id, kernel });
+                if self.launches.len() >= self.sweep_at {
+                    self.sweep();
+                }
             }
             What::LaunchReturned { origin, .. } => self.order.launch_returns(origin.launch),
             What::LaunchEnded { launch, drained } => self.ended(launch, drained),
             What::Call { origin, seq, .. } => self.order.kernel_calls(origin.launch, seq),
-            What::Observed { origin, sq_id, .. } => self.order.observes(origin.launch, sq_id),
+            What::Observed { origin, entry, sq_id, .. } => self.observed(origin.launch, entry, sq_id),
+            What::CommAcquired { origin, comm } => self.order.acquires(origin.launch, comm),
+            What::CommReleased { origin, comm } => self.order.releases(origin.launch, comm),
             What::Doorbell { sq_id, tail, .. } => self.order.rung(sq_id, tail),
             What::TaskBegan { task, kind, by, reads, writes } => self.task_began(task, kind, by, reads, writes),
             What::HeadPublished { sq_id, head } => self.order.advances(sq_id, head),

@@ -1,10 +1,10 @@
-//! What a report of a race says: both accesses, the bytes and their allocation.
+//! What a report of a race says: both accesses, the bytes and their allocation, and what would order them.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::history::Kind;
-use crate::event::Range;
+use crate::event::{Caller, Range, SiteId};
 use crate::stream::StreamId;
 
 /// Who made an access, as far as a report names it.
@@ -18,26 +18,103 @@ pub enum Maker {
         stream_id: u32,
         /// The queue.
         sq_id: u32,
-        /// Number of the task.
-        task_id: u32,
+        /// Which task of the queue, counted from 1 since its thread was acquired.
+        number: u64,
         /// Launch whose kernel queued it, if that is known.
         launch: Option<u64>,
+        /// Number of the name of that kernel.
+        kernel: Option<u32>,
+        /// Where the kernel called.
+        site: SiteId,
     },
     /// A copy or reduce that the host queued on a stream.
     StreamTransfer {
         /// The stream.
         stream_id: StreamId,
+        /// Where the host called.
+        site: SiteId,
     },
     /// A copy by a host thread.
     HostCopy {
         /// Number of the thread.
         host: u64,
+        /// Where the host called.
+        site: SiteId,
     },
     /// A free by a host thread.
     Free {
         /// Number of the thread.
         host: u64,
+        /// Where the host called.
+        site: SiteId,
     },
+}
+
+impl Maker {
+    /// Where the program called for it.
+    pub fn site(&self) -> SiteId {
+        match *self {
+            Self::Task { site, .. }
+            | Self::StreamTransfer { site, .. }
+            | Self::HostCopy { site, .. }
+            | Self::Free { site, .. } => site,
+        }
+    }
+
+    fn is_of_host(&self) -> bool {
+        matches!(self, Self::HostCopy { .. } | Self::Free { .. })
+    }
+}
+
+/// A place as the event stream names it, and its text once somebody has asked for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallPlace {
+    /// What the event says.
+    pub caller: Caller,
+    /// File and line, or function.
+    pub text: Option<Arc<str>>,
+}
+
+impl CallPlace {
+    /// Of return addresses.
+    pub fn of_site(site: SiteId) -> Self {
+        Self { caller: Caller::Site(site), text: None }
+    }
+
+    /// Return addresses that have no text yet.
+    pub fn open_site(&self) -> Option<SiteId> {
+        match self.caller {
+            Caller::Site(site) if self.text.is_none() && site != SiteId::UNKNOWN => Some(site),
+            _ => None,
+        }
+    }
+}
+
+/// ` made at host.c:40`, if the place is known.
+fn at(f: &mut fmt::Formatter<'_>, what: &str, place: &CallPlace) -> fmt::Result {
+    match (&place.text, place.caller) {
+        (Some(text), _) => write!(f, "{what} at {text}"),
+        (None, Caller::Source(place)) => write!(f, "{what} at {place}"),
+        (None, Caller::Site(_) | Caller::Unknown) => Ok(()),
+    }
+}
+
+/// A thread, as its host program knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadName {
+    /// Index in the list of handles that the host got.
+    pub index: usize,
+    /// Length of that list.
+    pub count: usize,
+    /// Where the host acquired it.
+    pub place: CallPlace,
+}
+
+impl fmt::Display for ThreadName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "thread {} of the {}", self.index, self.count)?;
+        at(f, " acquired", &self.place)
+    }
 }
 
 /// One of the two accesses of a race, as a report names it.
@@ -49,6 +126,33 @@ pub struct RacingAccess {
     pub kind: Kind,
     /// Kernel of the launch that queued the task.
     pub kernel: Option<Arc<str>>,
+    /// Thread that the task was queued on.
+    pub thread: Option<ThreadName>,
+    /// Where the program called for it.
+    pub place: CallPlace,
+}
+
+impl RacingAccess {
+    /// Whether a report of this one stands for `other`, too: the same call in the program.
+    pub fn is_same_call(&self, other: &Self) -> bool {
+        let (site, of_other) = (self.maker.site(), other.maker.site());
+        let is_same_place = match (&self.place.text, &other.place.text) {
+            (Some(text), Some(of_other)) => text == of_other,
+            _ => site == of_other && site != SiteId::UNKNOWN,
+        };
+        self.kind == other.kind && (self.maker == other.maker || is_same_place)
+    }
+
+    /// `thread 2`, or the stream of a queue whose thread is not known.
+    fn short_name(&self) -> String {
+        match (&self.thread, self.maker) {
+            (Some(thread), _) => format!("thread {}", thread.index),
+            (None, Maker::Task { stream_id, .. } | Maker::StreamTransfer { stream_id, .. }) => {
+                format!("stream {stream_id}")
+            }
+            (None, Maker::HostCopy { host, .. } | Maker::Free { host, .. }) => format!("host thread {host}"),
+        }
+    }
 }
 
 impl fmt::Display for RacingAccess {
@@ -58,21 +162,44 @@ impl fmt::Display for RacingAccess {
             Kind::Write => "write",
         };
         match self.maker {
-            Maker::Task { kind, stream_id, sq_id, task_id, launch } => {
-                write!(f, "the {verb} of task {task_id:#x} ({kind}, stream {stream_id}, sq {sq_id}")?;
+            Maker::Task { kind, stream_id, sq_id, number, launch, .. } => {
+                write!(f, "the {verb} of task {number} ({kind}) on ")?;
+                match &self.thread {
+                    Some(thread) => write!(f, "{thread}")?,
+                    None => write!(f, "stream {stream_id} (sq {sq_id})")?,
+                }
+                at(f, ", queued", &self.place)?;
                 if let Some(launch) = launch {
-                    write!(f, ", launch {launch}")?;
+                    write!(f, " in launch {launch}")?;
                 }
-                if let Some(kernel) = &self.kernel {
-                    write!(f, " of kernel {kernel}")?;
+                match &self.kernel {
+                    Some(kernel) => write!(f, " of kernel {kernel}"),
+                    None => Ok(()),
                 }
-                f.write_str(")")
             }
-            Maker::StreamTransfer { stream_id } => write!(f, "the {verb} of a transfer on stream {stream_id}"),
-            Maker::HostCopy { host } => write!(f, "the {verb} of a copy by host thread {host}"),
-            Maker::Free { host } => write!(f, "the free by host thread {host}"),
+            Maker::StreamTransfer { stream_id, .. } => {
+                write!(f, "the {verb} of a transfer on stream {stream_id}")?;
+                at(f, ", queued", &self.place)
+            }
+            Maker::HostCopy { host, .. } => {
+                write!(f, "the {verb} of a copy by host thread {host}")?;
+                at(f, "", &self.place)
+            }
+            Maker::Free { host, .. } => {
+                write!(f, "the free by host thread {host}")?;
+                at(f, "", &self.place)
+            }
         }
     }
+}
+
+/// The allocation that a race lies in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RacyAllocation {
+    /// All of it.
+    pub range: Range,
+    /// Where the host made it.
+    pub place: CallPlace,
 }
 
 /// Two accesses that nothing orders.
@@ -84,18 +211,72 @@ pub struct Race {
     pub second: RacingAccess,
     /// Bytes that both touch.
     pub range: Range,
-    /// The allocation that they lie in; empty if it is not known.
-    pub allocation: Range,
+    /// The allocation that they lie in, if it is known.
+    pub allocation: Option<RacyAllocation>,
+    /// How often accesses of the same two calls have raced.
+    pub count: u64,
+}
+
+impl Race {
+    /// Whether a report of this one stands for `other`, too: the same two calls in the program.
+    pub fn is_same_pair(&self, other: &Self) -> bool {
+        let is_same = |a: &RacingAccess, b: &RacingAccess| a.is_same_call(b);
+        (is_same(&self.first, &other.first) && is_same(&self.second, &other.second))
+            || (is_same(&self.first, &other.second) && is_same(&self.second, &other.first))
+    }
+
+    /// The places that a report of it names.
+    pub fn places_mut(&mut self) -> impl Iterator<Item = &mut CallPlace> {
+        let Self { first, second, allocation, .. } = self;
+        let mut places = vec![&mut first.place, &mut second.place];
+        places.extend(first.thread.iter_mut().chain(&mut second.thread).map(|thread| &mut thread.place));
+        places.extend(allocation.iter_mut().map(|allocation| &mut allocation.place));
+        places.into_iter()
+    }
+
+    /// What the program has to add.
+    fn remedy(&self) -> String {
+        let Self { first, second, .. } = self;
+        match (&first.maker, &second.maker) {
+            (first, second) if first.is_of_host() && second.is_of_host() => {
+                "the calls overlap in time: begin one after the other has returned".to_owned()
+            }
+            (_, second) if second.is_of_host() => {
+                "synchronise the stream before the call (aclrtSynchronizeStream, Stream::synchronize), and let it wait \
+                 for the tasks (end notify)"
+                    .to_owned()
+            }
+            (first, _) if first.is_of_host() => {
+                "make the call before the launch, or behind a synchronise of the stream".to_owned()
+            }
+            _ if first.short_name() == second.short_name() => {
+                "synchronise between the two launches, or put them on one stream".to_owned()
+            }
+            _ => {
+                let (first, second) = (first.short_name(), second.short_name());
+                format!(
+                    "no notify from {first} to {second} orders them: let {second} wait, before the latter, for a notify that \
+                     {first} records after the former"
+                )
+            }
+        }
+    }
 }
 
 impl fmt::Display for Race {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { first, second, range: Range { addr, len }, allocation } = self;
+        let Self { first, second, range: Range { addr, len }, allocation, count } = self;
         write!(f, "race on {len} bytes at {addr:#x}")?;
-        if allocation.len != 0 {
-            let offset = addr - allocation.addr;
-            write!(f, " (offset {offset} of the allocation of {} bytes at {:#x})", allocation.len, allocation.addr)?;
+        if let Some(RacyAllocation { range, place }) = allocation {
+            let offset = addr - range.addr;
+            write!(f, " (offset {offset} of the allocation of {} bytes at {:#x}", range.len, range.addr)?;
+            at(f, ", made", place)?;
+            f.write_str(")")?;
         }
-        write!(f, ": nothing orders {second} behind {first}")
+        write!(f, ": nothing orders {second} behind {first}; {}", self.remedy())?;
+        if *count > 1 {
+            write!(f, " (found {count} times)")?;
+        }
+        Ok(())
     }
 }

@@ -8,8 +8,15 @@ use hcomm_aicpu::spec::record::{CallRecord, EntryPoint};
 use super::observer::Observer;
 use super::owner::TaskOwners;
 use super::recorder::{Recorder, Trace};
+use super::site::{Program, SiteId, Sites};
 use super::what::{Event, HostThread, Origin, Queuer, What};
 use crate::deterministic::Turn;
+
+/// Fills a list with return addresses of the calling thread, innermost first, and leaves what it does not fill as it is.
+pub type ReturnAddresses = fn(&mut [u64]);
+
+/// Return addresses of a call in this process that are kept: those in the library itself, and some of the caller's.
+const HOST_FRAMES: usize = 28;
 
 /// State of a feed that is switched on.
 struct On {
@@ -20,6 +27,8 @@ struct On {
     has_waiting: AtomicBool,
     observers: Mutex<Observers>,
     owners: TaskOwners,
+    sites: Arc<Sites>,
+    callers: ReturnAddresses,
     /// Calls are recorded: doorbells do not tell who queued a task.
     has_records: AtomicBool,
 }
@@ -62,6 +71,8 @@ impl Feed {
             has_waiting: AtomicBool::new(false),
             observers: Mutex::new(Observers { recorder: Some(Recorder::default()), ..Observers::default() }),
             owners: TaskOwners::new(queues),
+            sites: Arc::default(),
+            callers: |_| {},
             has_records: AtomicBool::new(false),
         })))
     }
@@ -72,6 +83,27 @@ impl Feed {
             on.observers.get_mut().unwrap_or_else(PoisonError::into_inner).recorder = None;
         }
         self
+    }
+
+    /// Finds out by `callers` where the host calls from.
+    pub fn with_callers(mut self, callers: ReturnAddresses) -> Self {
+        if let Some(on) = &mut self.0 {
+            on.callers = callers;
+        }
+        self
+    }
+
+    /// The places that events name; `None` if the feed is switched off.
+    pub fn sites(&self) -> Option<Arc<Sites>> {
+        Some(Arc::clone(&self.0.as_ref()?.sites))
+    }
+
+    /// Where the calling thread of this process has called from.
+    pub fn site(&self) -> SiteId {
+        let Some(on) = &self.0 else { return SiteId::UNKNOWN };
+        let mut frames = [0; HOST_FRAMES];
+        (on.callers)(&mut frames);
+        on.sites.id(Program::Process, &frames)
     }
 
     /// Adds an observer, which sees what is sent from now on.
@@ -118,24 +150,40 @@ impl Feed {
         observers.recorder.as_ref().map_or(Trace { hbm_base, ..Trace::default() }, |recorder| recorder.trace(hbm_base))
     }
 
-    /// Sends what a record says that the kernel of `origin` has written about a call; `depth` is that of its queue.
-    pub fn call(&self, origin: Origin, record: &CallRecord, depth: u32) {
+    /// Where a program on an emulated processor has called from, by its return addresses.
+    pub fn site_in_image(&self, frames: &[u64]) -> SiteId {
+        self.0.as_ref().map_or(SiteId::UNKNOWN, |on| on.sites.id(Program::Image, frames))
+    }
+
+    /// Sends what a record says that the kernel of `origin` has written about a call from `site`; `depth` is that of its queue.
+    pub fn call(&self, origin: Origin, record: &CallRecord, depth: u32, site: SiteId) {
         let Some(on) = &self.0 else { return };
         on.has_records.store(true, Ordering::Relaxed);
         let CallRecord { seq, entry, sq_id, first, count, .. } = *record;
-        if count == 0 && matches!(entry, EntryPoint::SYNCHRONIZE | EntryPoint::JOIN) {
-            return self.send(|| What::Observed { origin, sq_id, head: first });
+        match entry {
+            EntryPoint::ACQUIRE_COMM => return self.send(|| What::CommAcquired { origin, comm: first }),
+            EntryPoint::RELEASE_COMM => return self.send(|| What::CommReleased { origin, comm: first }),
+            _ if !on.owners.has(sq_id) => return log::warn!("record of a call on queue {sq_id}, which does not exist"),
+            EntryPoint::SYNCHRONIZE | EntryPoint::JOIN if count == 0 => {
+                return self.send(|| What::Observed { origin, entry, sq_id, head: first });
+            }
+            _ => {}
         }
-        on.owners.set(sq_id, first, count, depth, Some(Queuer { origin, call: Some(seq) }));
-        let frames = record.frames.iter().copied().take_while(|frame| *frame != 0).collect();
-        self.send(|| What::Call { origin, seq, entry, sq_id, first, count, frames });
+        on.owners.set(sq_id, first, count, depth, Some(Queuer { origin, call: Some(seq), site }));
+        self.send(|| What::Call { origin, seq, entry, sq_id, first, count, site });
     }
 
     /// `by` has rung for `count` tasks from slot `first` on. Where calls are not recorded, that is who queued them.
     pub fn rung(&self, sq_id: u32, first: u32, count: u32, depth: u32, by: Option<Origin>) {
         let Some(on) = &self.0 else { return };
         if !on.has_records.load(Ordering::Relaxed) {
-            on.owners.set(sq_id, first, count, depth, by.map(|origin| Queuer { origin, call: None }));
+            on.owners.set(
+                sq_id,
+                first,
+                count,
+                depth,
+                by.map(|origin| Queuer { origin, call: None, site: SiteId::UNKNOWN }),
+            );
         }
     }
 

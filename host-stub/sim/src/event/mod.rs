@@ -7,6 +7,7 @@
 //! | [`observer`] | [`Observer`], which every reader implements |
 //! | [`recorder`] | an observer that keeps all events: the [`Trace`] of a device |
 //! | [`owner`] | who queued the task in each slot of a ring |
+//! | [`site`] | [`Sites`]: places in programs that events name, as return addresses
 //! | [`chooser`] | [`Chooser`]: who goes on next in deterministic mode |
 //!
 //! Order that observers may use: the events of one source (a host thread, a launch, the scheduler) come in the order in
@@ -18,6 +19,7 @@ pub mod feed;
 pub mod observer;
 pub mod owner;
 pub mod recorder;
+pub mod site;
 mod text;
 pub mod what;
 
@@ -25,4 +27,5 @@ pub use chooser::{Actor, Chooser, Seed};
 pub use feed::Feed;
 pub use observer::Observer;
 pub use recorder::Trace;
+pub use site::{Program, Site, SiteId, Sites};
 pub use what::{AcquiredThread, Caller, Event, HostThread, NotifyUser, Origin, Queuer, Range, TaskPlace, What, Who};

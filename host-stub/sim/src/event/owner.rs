@@ -16,6 +16,11 @@ impl TaskOwners {
         Self((0..queues).map(|_| Mutex::default()).collect())
     }
 
+    /// Whether there is a queue with this number.
+    pub fn has(&self, sq_id: u32) -> bool {
+        (sq_id as usize) < self.0.len()
+    }
+
     /// `by` has queued the tasks in `count` slots from `first` on, in a ring of `depth` slots.
     pub fn set(&self, sq_id: u32, first: u32, count: u32, depth: u32, by: Option<Queuer>) {
         let Some(mut slots) = self.slots(sq_id) else { return };
@@ -50,13 +55,15 @@ impl TaskOwners {
 
 #[cfg(test)]
 mod tests {
+    use super::super::site::SiteId;
     use super::super::what::Origin;
     use super::*;
 
     #[test]
     fn every_task_has_the_call_that_wrote_its_slot_last() {
         let owners = TaskOwners::new(2);
-        let by = |launch, call| Some(Queuer { origin: Origin { launch, core: 0 }, call: Some(call) });
+        let by =
+            |launch, call| Some(Queuer { origin: Origin { launch, core: 0 }, call: Some(call), site: SiteId::UNKNOWN });
         // Depth 4. The second call writes what the first one wrote and goes round the end.
         owners.set(1, 0, 4, 4, by(1, 1));
         owners.set(1, 2, 3, 4, by(2, 2));

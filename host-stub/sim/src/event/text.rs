@@ -36,17 +36,17 @@ impl fmt::Display for NotifyUser {
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Alloc { host, range: Range { addr, len }, kind } => {
+            Self::Alloc { host, range: Range { addr, len }, kind, .. } => {
                 write!(f, "alloc: thread {} {addr:#x} len {len} for {}", host.0, kind.name())
             }
-            Self::Free { host, range: Range { addr, len } } => {
+            Self::Free { host, range: Range { addr, len }, .. } => {
                 write!(f, "free: ")?;
                 if let Some(host) = host {
                     write!(f, "thread {} ", host.0)?;
                 }
                 write!(f, "{addr:#x} len {len}")
             }
-            Self::HostCopy { host, reads, writes } => {
+            Self::HostCopy { host, reads, writes, .. } => {
                 write!(f, "host copy: thread {}", host.0)?;
                 for (name, Range { addr, len }) in [("reads", reads), ("writes", writes)] {
                     if *len != 0 {
@@ -62,14 +62,14 @@ impl fmt::Display for What {
                 }
                 match caller {
                     Caller::Source(place) => write!(f, " at {place}"),
-                    Caller::Unknown => Ok(()),
+                    Caller::Site(_) | Caller::Unknown => Ok(()),
                 }
             }
             Self::ThreadsReleased { host, threads } => {
                 write!(f, "threads released: thread {} count {}", host.0, threads.len())
             }
             Self::HostReturned { host } => write!(f, "call returned: thread {}", host.0),
-            Self::Submitted { host, stream_id, operation } => {
+            Self::Submitted { host, stream_id, operation, .. } => {
                 write!(f, "submitted: thread {} stream {stream_id} {operation}", host.0)
             }
             Self::StreamTransfer { stream_id, reads, writes } => {
@@ -91,7 +91,9 @@ impl fmt::Display for What {
                 write!(f, "call {seq} of launch {}: {name} sq {sq_id} slot {first} count {count}", origin.launch)
             }
             Self::CallRefused { code, text, .. } => write!(f, "call refused: code {code}: {text}"),
-            Self::Observed { origin, sq_id, head } => {
+            Self::CommAcquired { origin, comm } => write!(f, "comm acquired: launch {} comm {comm}", origin.launch),
+            Self::CommReleased { origin, comm } => write!(f, "comm released: launch {} comm {comm}", origin.launch),
+            Self::Observed { origin, sq_id, head, .. } => {
                 write!(f, "launch {} observed: sq {sq_id} head {head}", origin.launch)
             }
             Self::Doorbell { sq_id, tail, .. } => write!(f, "doorbell: sq {sq_id} tail {tail}"),
@@ -157,6 +159,7 @@ fn with_offsets(text: &str, base: u64) -> String {
 mod tests {
     use std::time::Duration;
 
+    use super::super::site::SiteId;
     use super::super::what::Queuer;
     use super::*;
 
@@ -166,7 +169,7 @@ mod tests {
         let base = 0x12c0_0000_0000;
         let (src, dst) = (Range { addr: 0x1000, len: 16 }, Range { addr: base + 0x2000, len: 16 });
         let origin = Origin { launch: 2, core: 1 };
-        let by = Some(Queuer { origin, call: None });
+        let by = Some(Queuer { origin, call: None, site: SiteId::UNKNOWN });
         let (at, device) = (Duration::new(1, 5), 0);
         let reads = [src, Range::default()];
         let events = vec![

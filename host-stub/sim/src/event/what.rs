@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hcomm_aicpu::spec::record::EntryPoint;
 
+use super::site::SiteId;
 use crate::alloc::Kind;
 use crate::error::{DeviceError, DoorbellError};
 use crate::stream::StreamId;
@@ -59,6 +60,8 @@ pub struct Queuer {
     pub origin: Origin,
     /// The call: `seq` of its [`What::Call`]. `None`: the calls of this launch are not recorded, and `origin` is who rang.
     pub call: Option<u64>,
+    /// Where the kernel called.
+    pub site: SiteId,
 }
 
 /// A task in its queue.
@@ -97,6 +100,8 @@ pub enum NotifyUser {
 pub enum Caller {
     /// A line of Rust.
     Source(&'static Location<'static>),
+    /// The return addresses of the call.
+    Site(SiteId),
     /// Not known.
     Unknown,
 }
@@ -123,6 +128,8 @@ pub enum What {
         range: Range,
         /// What for.
         kind: Kind,
+        /// Where the host program called.
+        site: SiteId,
     },
     /// Device memory was freed.
     Free {
@@ -130,6 +137,8 @@ pub enum What {
         host: Option<HostThread>,
         /// The bytes.
         range: Range,
+        /// Where the host program called.
+        site: SiteId,
     },
     /// The host is about to read or write device memory. It has done so when its call returns ([`What::HostReturned`]).
     HostCopy {
@@ -139,6 +148,8 @@ pub enum What {
         reads: Range,
         /// Bytes of the device that it writes.
         writes: Range,
+        /// Where the host program called.
+        site: SiteId,
     },
     /// The host acquired threads, all by one call.
     ThreadsAcquired {
@@ -169,6 +180,8 @@ pub enum What {
         stream_id: StreamId,
         /// Kind of operation, by name.
         operation: &'static str,
+        /// Where the host program called.
+        site: SiteId,
     },
     /// A stream copies or reduces device memory, as the host has asked.
     StreamTransfer {
@@ -238,8 +251,22 @@ pub enum What {
         first: u32,
         /// Number of slots, which may go round the end of the ring.
         count: u32,
-        /// Return addresses, innermost first.
-        frames: Arc<[u64]>,
+        /// Where the kernel called.
+        site: SiteId,
+    },
+    /// A kernel has locked a communicator.
+    CommAcquired {
+        /// Launch and core.
+        origin: Origin,
+        /// Place of the communicator in the device's table.
+        comm: u32,
+    },
+    /// A kernel is about to unlock a communicator.
+    CommReleased {
+        /// Launch and core.
+        origin: Origin,
+        /// Place of the communicator in the device's table.
+        comm: u32,
     },
     /// A call of a kernel was refused.
     CallRefused {
@@ -254,6 +281,8 @@ pub enum What {
     Observed {
         /// Launch and core.
         origin: Origin,
+        /// Function that has told it.
+        entry: EntryPoint,
         /// Queue.
         sq_id: u32,
         /// The first slot that had not run.
@@ -360,6 +389,8 @@ impl What {
             Self::LaunchReturned { origin, .. }
             | Self::Call { origin, .. }
             | Self::Observed { origin, .. }
+            | Self::CommAcquired { origin, .. }
+            | Self::CommReleased { origin, .. }
             | Self::CallRefused { origin: Some(origin), .. }
             | Self::Doorbell { by: Some(origin), .. }
             | Self::DoorbellRefused { by: origin, .. } => Who::Core(origin.core),
