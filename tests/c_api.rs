@@ -740,3 +740,20 @@ fn installed_library_is_found_by_pkg_config_and_cmake() {
         }
     }
 }
+
+/// Case 284.
+#[test]
+fn timeline_of_a_program_is_written_although_it_leaves_its_device_open() {
+    let folder = folder("left_open");
+    let program = program(&folder, "left_open.c", "c11");
+    for name in ["t.json", "t.html", "t.txt"] {
+        let file = folder.join(name);
+        run(limited(&program, LONG).env("HCOMM_SIM_TRACE", &file));
+        let text = std::fs::read_to_string(&file).unwrap();
+        for part in ["hcomm-sim-trace", "allocate", "copy to the device", "left_open.c:"] {
+            assert!(text.contains(part), "{name} lacks {part}: {text}");
+        }
+    }
+    let refused = output(limited(&program, LONG).env("HCOMM_SIM_TRACE", "t.pdf"));
+    assert!(!refused.status.success(), "{refused:?}");
+}

@@ -12,6 +12,7 @@ mod row;
 mod sizes;
 mod table;
 mod throughput;
+mod trace;
 
 use std::error::Error;
 use std::fs;
@@ -28,6 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     rows.extend(host_counts::measure());
     rows.extend(latency::measure()?);
     rows.extend(throughput::measure()?);
+    rows.extend(trace::measure()?);
 
     let lines = table::lines(&row::targets(), &rows);
     let json = serde_json::to_value(&lines)?;

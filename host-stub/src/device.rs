@@ -21,6 +21,8 @@ use crate::inner::{Inner, RECOVERY_TIMEOUT};
 use crate::kernel::Kernel;
 use crate::loader::Image;
 use crate::options::{Cpu, DeviceOptions};
+use crate::trace::lines::Lines;
+use crate::trace::session::Recording;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::alloc::{Allocator, Kind};
 use hcomm_sim::check::findings::{Findings, Receiver};
@@ -33,7 +35,7 @@ use hcomm_sim::deterministic::seats::Seats;
 use hcomm_sim::deterministic::{FreeRunning, Turn};
 use hcomm_sim::engine::EnginePool;
 use hcomm_sim::event::feed::HostCall;
-use hcomm_sim::event::{Feed, HostThread, Range, Seed, Trace, What};
+use hcomm_sim::event::{Feed, HostThread, Observer, Range, Seed, Trace, What};
 use hcomm_sim::fault::{FaultCounter, FaultLog, FaultRule};
 use hcomm_sim::hosts::{self, spawn_own};
 use hcomm_sim::inbox::Recovery;
@@ -43,6 +45,9 @@ use hcomm_sim::queue::{MAX_QUEUES, QueueTable};
 use hcomm_sim::scheduler::{Scheduler, SchedulerConfig, run, run_by_turns};
 use hcomm_sim::shared::{DeviceCounters, FirstError, Shared};
 use hcomm_sim::threads::{RefusedDoorbell, Threads};
+use hcomm_sim::timeline::builder::Builder;
+use hcomm_sim::timeline::finding;
+use hcomm_sim::timeline::model::Timeline;
 
 /// Counts of a device since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,7 +95,8 @@ impl Device {
         let tables = Tables { threads: table, comms: comm_table, channels };
         // A product that is not supported refuses its threads: no task of any format is ever queued on it.
         let soc = options.product.soc.unwrap_or(Soc::Ascend950);
-        let (events, findings) = feed(&options, checks, soc, memory.slot(), &turn, image.as_ref());
+        let Events { feed: events, findings, recording } =
+            feed(&options, checks, soc, memory.slot(), &turn, image.as_ref())?;
         let shared = Arc::new(Shared {
             memory: Arc::clone(&memory),
             soc,
@@ -104,7 +110,11 @@ impl Device {
             events,
             turn,
         });
-        let records = checks.is_on(Check::Race);
+        if let Some(recording) = &recording {
+            recording.opened(&shared);
+        }
+        // Records make calls take other ways: in deterministic mode, a trace file must not change the run.
+        let records = checks.is_on(Check::Race) || recording.is_some() && options.deterministic.is_none();
         let cpu: Box<dyn hcomm_sim::cpu::Cpu> = match &image {
             Some(image) => Box::new(QemuCpu::start(&memory, image, tables, soc, options.icount, records)?),
             None => Box::new(NativeCpu::new(&shared, tables, soc, records)),
@@ -151,6 +161,7 @@ impl Device {
             next_stream_id: AtomicU32::new(1),
             kernel_faults,
             findings,
+            recording,
             owner: std::process::id(),
         })))
     }
@@ -296,6 +307,30 @@ impl Device {
         self.0.shared.events.trace(self.0.shared.memory.hbm_base())
     }
 
+    /// The timeline of what the device has done so far; empty unless it writes a [trace file](DeviceOptions::trace), is in
+    /// deterministic mode, or was opened with [`DeviceOptions::record`]. [`TraceFormat::write`] writes it, and
+    /// [`picture`](crate::trace::picture) draws it.
+    ///
+    /// [`TraceFormat::write`]: crate::trace::TraceFormat::write
+    pub fn timeline(&self) -> Timeline {
+        match &self.0.recording {
+            Some(recording) => recording.timeline(),
+            None => {
+                let shared = &self.0.shared;
+                let mut builder = Builder::new(self.slot(), self.0.options.deterministic.is_some());
+                self.trace().events.iter().for_each(|event| builder.on(event));
+                let lines = shared
+                    .events
+                    .sites()
+                    .map(|sites| Lines::new(sites, Box::new(ProgramPlaces { image: self.0.image.clone() })));
+                let mut timeline = builder.timeline(&|site| lines.as_ref()?.text(site));
+                let races = self.0.findings.as_ref().map_or_else(Vec::new, |findings| findings.all());
+                races.iter().for_each(|race| finding::mark(&mut timeline, race));
+                timeline
+            }
+        }
+    }
+
     /// Faults that the device was opened with and that have not happened so far: nothing has matched them.
     pub fn faults_left(&self) -> Vec<FaultRule> {
         self.0.shared.fault_log.missing(&self.0.options.faults)
@@ -312,7 +347,17 @@ impl Device {
     }
 }
 
-/// Where the events of a device go, and what the checks find.
+/// Who reads the events of a device.
+struct Events {
+    feed: Feed,
+    findings: Option<Arc<Findings>>,
+    recording: Option<Arc<Recording>>,
+}
+
+/// Where the events of a device go, what the checks find, and what is on its way to a trace file.
+///
+/// # Errors
+/// The name of the trace file does not say its format.
 fn feed(
     options: &DeviceOptions,
     checks: Checks,
@@ -320,17 +365,31 @@ fn feed(
     slot: usize,
     turn: &Arc<dyn Turn>,
     image: Option<&Arc<Image>>,
-) -> (Feed, Option<Arc<Findings>>) {
+) -> Result<Events, Error> {
+    let file = options.trace_file()?;
     let on = || Feed::new(slot, Arc::clone(turn), MAX_QUEUES);
     let feed = match options.deterministic {
         Some(_) => on(),
         None if options.record => on(),
-        None if checks.is_on(Check::Race) => on().without_recorder(),
+        None if checks.is_on(Check::Race) || file.is_some() => on().without_recorder(),
         None => Feed::off(),
     };
-    let Some(sites) = feed.sites().filter(|_| checks.is_on(Check::Race)) else { return (feed, None) };
-    let findings = Arc::new(Findings::new(sites, Box::new(ProgramPlaces { image: image.cloned() })));
-    let mut feed = feed.with_callers(callers::return_addresses);
-    feed.observe(Box::new(RaceCheck::new(Arc::clone(&findings), soc)));
-    (feed, Some(findings))
+    let Some(sites) = feed.sites() else { return Ok(Events { feed, findings: None, recording: None }) };
+    let (mut feed, mut findings, mut recording) = (feed, None, None);
+    let places = || Box::new(ProgramPlaces { image: image.cloned() });
+    if checks.is_on(Check::Race) || file.is_some() {
+        feed = feed.with_callers(callers::return_addresses);
+    }
+    if checks.is_on(Check::Race) {
+        let found = Arc::new(Findings::new(Arc::clone(&sites), places()));
+        feed.observe(Box::new(RaceCheck::new(Arc::clone(&found), soc)));
+        findings = Some(found);
+    }
+    if let Some(file) = file {
+        let lines = Lines::new(sites, places());
+        let begun = Recording::begin(&file, slot, options.deterministic.is_some(), findings.clone(), lines);
+        feed.observe(begun.observer());
+        recording = Some(begun);
+    }
+    Ok(Events { feed, findings, recording })
 }

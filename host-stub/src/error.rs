@@ -7,6 +7,7 @@ use hcomm_aicpu::spec::params::ParamsError;
 use crate::limits;
 use crate::loader::LoadError;
 use crate::product::Refusal;
+use crate::trace::file::{BadTraceFile, TRACE_VAR};
 use hcomm_mapping::MemoryError;
 use hcomm_sim::alloc::{AccessError, AllocError, FreeError};
 use hcomm_sim::check::list::{BadCheck, CoreUnavailable};
@@ -45,6 +46,12 @@ pub enum Error {
     /// `HCOMM_SIM_CHECK` can't be read.
     #[error("HCOMM_SIM_CHECK: {0}")]
     BadChecks(#[source] BadCheck),
+    /// The name of the trace file does not say its format.
+    #[error(transparent)]
+    Trace(#[from] BadTraceFile),
+    /// `HCOMM_SIM_TRACE` names no trace file.
+    #[error("{TRACE_VAR}: {0}")]
+    BadTraceVariable(#[source] BadTraceFile),
     /// The list of checks names `core`.
     #[error(transparent)]
     CoreUnavailable(CoreUnavailable),

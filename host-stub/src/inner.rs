@@ -11,6 +11,7 @@ use hcomm_aicpu::spec::DeviceAddr;
 use crate::error::Error;
 use crate::loader::Image;
 use crate::options::DeviceOptions;
+use crate::trace::session::Recording;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::alloc::Kind;
 use hcomm_sim::check::findings::{Findings, Receiver};
@@ -37,6 +38,8 @@ pub(crate) struct Inner {
     pub(crate) kernel_faults: Mutex<FaultCounter>,
     /// What the checks have found; `None`: there are none.
     pub(crate) findings: Option<Arc<Findings>>,
+    /// The way of its events to a trace file, if it has one.
+    pub(crate) recording: Option<Arc<Recording>>,
     /// Id of the process that has opened it.
     pub(crate) owner: u32,
 }
@@ -129,6 +132,9 @@ impl Drop for Inner {
         if let Some(scheduler) = self.scheduler.take() {
             // If it panicked, its message has been printed.
             let _ = scheduler.join();
+        }
+        if let Some(recording) = &self.recording {
+            recording.closed();
         }
     }
 }

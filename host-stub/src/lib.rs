@@ -9,6 +9,7 @@
 //! | [`loader`] | reads the device image |
 //! | [`mod@file`] | opens files that a user names, without waiting, and reads them up to a limit |
 //! | [`signals`] | turns signals of writes into errors |
+//! | [`trace`] | files with the timeline of a run |
 //! | [`product`] | the products, and what threads of each engine may do on them |
 //! | [`backend`] | the AI CPU: threads of the host ([`Cpu::Native`]) or the AArch64 image in QEMU ([`Cpu::Qemu`]) |
 //! | [`sim`] | the device itself: memory, hardware queues, scheduler, SDMA engines, descriptor decoder |
@@ -70,6 +71,7 @@ mod options;
 pub mod product;
 pub mod signals;
 pub mod thread;
+pub mod trace;
 
 pub use buffer::DeviceBuffer;
 pub use comm::{Comm, CommOptions};

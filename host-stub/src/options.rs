@@ -9,6 +9,7 @@ use hcomm_aicpu::spec::queue::DEFAULT_DEPTH;
 use crate::error::Error;
 use crate::limits::is_depth;
 use crate::product::{DEFAULT_PRODUCT, Product};
+use crate::trace::file::{TRACE_VAR, TraceFile};
 use hcomm_sim::check::list::{CHECK_VAR, Checks};
 use hcomm_sim::deadlock::{self, LIMIT_VAR};
 use hcomm_sim::fault::{Fault, FaultPlan};
@@ -58,6 +59,9 @@ pub struct DeviceOptions {
     pub watchdog: Duration,
     /// Records events also outside deterministic mode.
     pub record: bool,
+    /// File that the timeline of the run is written to when the device closes, see docs/trace.md. `None`: the one that
+    /// `HCOMM_SIM_TRACE` names, and without that variable none.
+    pub trace: Option<PathBuf>,
     /// How long a host thread may wait while the device can make no progress, but other threads of the process could
     /// still record a notify; after that the device fails with 507048. A deadlock that no thread can end is reported at
     /// once. `None`: the seconds in `HCOMM_SIM_DEADLOCK_LIMIT`; without that variable waits keep their own limits. In
@@ -84,6 +88,7 @@ impl Default for DeviceOptions {
             deterministic: None,
             watchdog: Duration::from_secs(10),
             record: false,
+            trace: None,
             deadlock_limit: None,
             checks: None,
         }
@@ -111,7 +116,22 @@ impl DeviceOptions {
         let deadlock_limit = self.deadlock_limit.map_or_else(deadlock_limit_of_environment, |limit| Ok(Some(limit)))?;
         let checks = self.checks.map_or_else(checks_of_environment, Ok)?;
         let checks = checks.without_core().map_err(Error::CoreUnavailable)?;
-        Ok(Self { deadlock_limit, checks: Some(checks), ..self })
+        let trace = self.trace_file()?.map(|file| file.path().to_owned());
+        Ok(Self { deadlock_limit, checks: Some(checks), trace, ..self })
+    }
+
+    /// The file that the options or the environment name.
+    ///
+    /// # Errors
+    /// [`Error::Trace`], [`Error::BadTraceVariable`].
+    pub(crate) fn trace_file(&self) -> Result<Option<TraceFile>, Error> {
+        if let Some(path) = &self.trace {
+            return Ok(Some(TraceFile::new(path)?));
+        }
+        match std::env::var_os(TRACE_VAR).filter(|path| !path.is_empty()) {
+            Some(path) => TraceFile::new(path.as_ref()).map(Some).map_err(Error::BadTraceVariable),
+            None => Ok(None),
+        }
     }
 }
 

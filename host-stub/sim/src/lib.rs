@@ -41,6 +41,7 @@ pub mod shared;
 pub mod stall;
 pub mod stream;
 pub mod threads;
+pub mod timeline;
 pub mod vector_clock;
 
 pub use stream::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamId, StreamShared};

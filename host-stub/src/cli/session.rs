@@ -13,6 +13,7 @@ use hcomm_kernel::{LocalCopyParams, STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTP
 use host_stub::comm::BUFFSIZE_VAR;
 use host_stub::product::{DEFAULT_PRODUCT, PRODUCTS, Product};
 use host_stub::sim::deadlock;
+use host_stub::trace::{BadTraceFile, TraceFile};
 use host_stub::{
     Checks, Comm, CommOptions, ControlPair, Cpu, Device, DeviceOptions, Error, FaultPlan, FaultRule, Kernel,
     LaunchStats, Stream,
@@ -68,6 +69,10 @@ pub struct SessionArgs {
     /// warnings. Without it those that HCOMM_SIM_CHECK lists, else all but core.
     #[arg(long = "check", value_name = "LIST", allow_hyphen_values = true)]
     checks: Option<Checks>,
+    /// Write a timeline of the run to this file: .json (for ui.perfetto.dev), .html (for a browser) or .txt. Default:
+    /// HCOMM_SIM_TRACE, else none.
+    #[arg(long, value_name = "FILE", value_parser = trace_file)]
+    trace: Option<PathBuf>,
     /// Show all of the device's log on standard error, not only warnings.
     #[arg(short, long)]
     pub verbose: bool,
@@ -78,6 +83,11 @@ impl SessionArgs {
     fn fault_timeout(&self) -> Option<Duration> {
         (!self.faults.is_empty()).then_some(FAULT_TIMEOUT)
     }
+}
+
+/// A name that says the format of a trace file.
+fn trace_file(path: &str) -> Result<PathBuf, BadTraceFile> {
+    TraceFile::new(path.as_ref()).map(|file| file.path().to_owned())
 }
 
 /// The AI CPU, as the user names it.
@@ -167,6 +177,7 @@ impl Session {
             faults: FaultPlan::from(args.faults.clone()),
             deadlock_limit: args.deadlock_limit,
             checks: args.checks,
+            trace: args.trace.clone(),
             ..Default::default()
         };
         if let Some(timeout) = args.timeout.map(Duration::from_secs).or(args.fault_timeout()) {

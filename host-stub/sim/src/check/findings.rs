@@ -117,6 +117,12 @@ impl Findings {
         Some((race, left))
     }
 
+    /// All races that are kept, whether or not a call has returned them.
+    pub fn all(&self) -> Vec<Race> {
+        self.find_texts();
+        lock(&self.state).findings.iter().map(|finding| finding.race.clone()).collect()
+    }
+
     /// Races that were found in all.
     pub fn count(&self) -> u64 {
         let state = lock(&self.state);
