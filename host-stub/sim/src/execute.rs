@@ -186,7 +186,7 @@ impl<M: Memory> Scheduler<M> {
     fn wait(&mut self, sq_id: u32, task_id: u32, id: u32, until: Until, timeout_s: u32) -> Result<(), TaskError> {
         let now = self.now;
         let taken = self.notifies.take(id, until)?;
-        let Some(queue) = self.queues.get_mut(sq_id as usize).and_then(Option::as_mut) else { return Ok(()) };
+        let Some(queue) = self.queues.get_mut(sq_id) else { return Ok(()) };
         if let Some(before) = taken {
             queue.before.join(before);
             let (by, to) = (NotifyUser::Task(place(queue)), self.notifies.value(id));
@@ -202,20 +202,21 @@ impl<M: Memory> Scheduler<M> {
             parked: true,
         });
         wait.parked = true;
-        self.next_deadline = self.next_deadline.into_iter().chain(wait.deadline).min();
+        let deadline = wait.deadline;
+        self.queues.add_deadline(deadline);
         self.notifies.wait(id, sq_id);
         Ok(())
     }
 
     /// Fails the waits whose time is over.
     pub(super) fn end_late_waits(&mut self) {
-        if self.next_deadline.is_none_or(|deadline| self.now < deadline) {
+        if self.queues.next_deadline().is_none_or(|deadline| self.now < deadline) {
             return;
         }
         let parked = |queue: &&HwQueue| queue.is_parked() && !queue.stopped;
-        let waits = self.queues.iter().flatten().filter(parked);
+        let waits = self.queues.iter().filter(parked);
         let waits: Vec<_> = waits.filter_map(|queue| Some((queue.config.sq_id, queue.wait?))).collect();
-        self.next_deadline = waits.iter().filter_map(|(_, wait)| wait.deadline).filter(|at| self.now < *at).min();
+        self.queues.find_deadline(self.now);
         for (sq_id, wait) in waits {
             if wait.deadline.is_some_and(|deadline| deadline <= self.now) {
                 let notify = self.notifies.name(wait.notify_id);
@@ -240,7 +241,7 @@ impl<M: Memory> Scheduler<M> {
 
     fn tell_start(&self, sq_id: u32, action: Action) {
         let events = &self.shared.events;
-        let Some(queue) = self.queues.get(sq_id as usize).and_then(Option::as_ref) else { return };
+        let Some(queue) = self.queues.get(sq_id) else { return };
         // A wait that looks again has begun before.
         if !events.is_on() || queue.wait.is_some() {
             return;

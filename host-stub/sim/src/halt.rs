@@ -29,9 +29,9 @@ impl<M: Memory> Scheduler<M> {
     /// Threads of the host that wait, if nothing goes on and nothing can. Called after a step that did nothing.
     fn halted(&self) -> Option<Waiters> {
         let held_up = |queue: &HwQueue| queue.busy || queue.is_runnable();
-        let goes_on = self.core_busy.contains(&true) || self.queues.iter().flatten().any(held_up);
-        let is_parked = self.queues.iter().flatten().any(HwQueue::is_parked)
-            || self.streams.values().any(|stream| stream.wait.is_some());
+        let goes_on = self.launches.is_any_running() || self.queues.iter().any(held_up);
+        let is_parked =
+            self.queues.iter().any(HwQueue::is_parked) || self.streams.values().any(|stream| stream.wait.is_some());
         if goes_on || !is_parked {
             return None;
         }
@@ -45,19 +45,17 @@ impl<M: Memory> Scheduler<M> {
 
     /// When to look again at a halt, if there is one.
     pub(super) fn next_look_at_halt(&self) -> Option<Duration> {
-        self.halt.map(|halt| halt.look_at)
+        self.halt_watch.next_look()
     }
 
     /// Something may go on again.
     pub(super) fn end_halt(&mut self) {
-        if self.halt.take().is_some_and(|halt| halt.is_published) {
-            self.hosts.go_on();
-        }
+        self.halt_watch.end();
     }
 
     /// A command may make something go on. Called before it is taken.
     pub(super) fn end_halt_on_command(&mut self) {
-        if self.halt.is_some() && self.shared.inbox.is_pending() {
+        if self.halt_watch.is_halted() && self.shared.inbox.is_pending() {
             self.end_halt();
         }
     }
@@ -76,11 +74,11 @@ impl<M: Memory> Scheduler<M> {
             warned: false,
             is_published: false,
         };
-        let mut halt = *self.halt.get_or_insert(first);
+        let mut halt = self.halt_watch.get_or_begin(first);
         if now < halt.look_at {
             return false;
         }
-        let free = self.hosts.free(waiters.without_limit);
+        let free = self.halt_watch.free_threads(waiters.without_limit);
         halt.is_published = true;
         let (is_certain, lasted) = (free == Some(0), now.saturating_sub(halt.since));
         // Twice, since a thread that was counted as the last one may have started another and ended.
@@ -106,14 +104,14 @@ impl<M: Memory> Scheduler<M> {
         let left = limit.map_or(every, |limit| limit.saturating_sub(lasted));
         halt.was_certain = is_certain;
         halt.look_at = now.saturating_add(every.min(left));
-        self.halt = Some(halt);
+        self.halt_watch.keep(halt);
         false
     }
 
     /// Says once for the same waits what they are.
     fn warn_of_halt(&mut self, free: Option<u32>) {
         let deadlock = self.explain(Found::Certain);
-        if self.warned_of.as_ref() == Some(&deadlock) {
+        if !self.halt_watch.warn_of(&deadlock) {
             return;
         }
         let threads = free.map_or_else(|| "an unknown number of host threads".to_owned(), threads);
@@ -123,7 +121,6 @@ impl<M: Memory> Scheduler<M> {
             "hcomm-sim: warning: nothing in the device can go on; {threads} could still act: {deadlock}. The wait goes on \
              until its own limit; {LIMIT_VAR}=SECONDS sets one for all."
         );
-        self.warned_of = Some(deadlock);
     }
 
     /// Follows one wait to the one that holds up who would record it, until there is none or the way closes.
@@ -149,7 +146,7 @@ impl<M: Memory> Scheduler<M> {
 
     /// All waits, of which there is at least one.
     fn nodes(&self) -> Vec<Node> {
-        let queues = self.queues.iter().flatten().filter_map(|queue| {
+        let queues = self.queues.iter().filter_map(|queue| {
             let wait = queue.wait.filter(|wait| wait.parked)?;
             let waiter = Waiter::Task { queue: queue.config.name(), task_id: wait.task_id };
             Some(Node { waiter, notify_id: wait.notify_id, records: self.records_of(queue) })

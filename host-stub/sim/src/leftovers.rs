@@ -18,7 +18,7 @@ impl<M: Memory> Scheduler<M> {
         let launches_ended = self.streams.get(&id)?.launches_ended;
         let is_alone = self.streams.len() == 1;
         let queues = &self.queues;
-        let queue_of = |stream_id| queues.iter().flatten().find(|queue| queue.config.stream_id == stream_id);
+        let queue_of = |stream_id| queues.iter().find(|queue| queue.config.stream_id == stream_id);
         let leftovers = self.notifies.take_leftovers(|owner, by| {
             let is_own = match *by {
                 // Without a launch behind it, a start is recorded and its kernel still to come.

@@ -17,7 +17,7 @@ use super::host_stream::{Ended, HostStream, Queued, Running, StreamWait};
 use super::memory::Memory;
 use super::notify::RecordedBy;
 use super::queue::{HwQueue, Registers};
-use super::scheduler::Scheduler;
+use super::scheduler::{Observed, Scheduler};
 use super::stream::{HostTransfer, KernelLaunch, Op, StreamId};
 
 /// Operations of a stream for which memory is kept.
@@ -201,7 +201,7 @@ impl<M: Memory> Scheduler<M> {
 
     /// Everything that the kernel rang is visible now: here, or as a command that the next step takes.
     fn kernel_returned(&mut self, id: StreamId, running: Running) -> bool {
-        self.core_busy[running.core] = false;
+        self.launches.returned(running.core);
         let Some(stream) = self.streams.get_mut(&id) else { return true };
         // Before the doorbells: one that is wrong ends this launch as well.
         let running = stream.running.insert(running);
@@ -221,31 +221,31 @@ impl<M: Memory> Scheduler<M> {
 
     /// Takes the new tails of all active queues.
     fn observe_all(&mut self) {
-        for index in 0..self.active.len() {
-            if let Err(error) = self.observe(self.active[index]) {
-                return self.bad_doorbell(self.active[index], error);
+        for place in 0..self.queues.active().len() {
+            let sq_id = self.queues.active()[place];
+            if let Err(error) = self.observe(sq_id) {
+                return self.bad_doorbell(sq_id, error);
             }
         }
     }
 
     /// Starts a launch on a free core; without one it stays the next operation of its stream.
     fn start(&mut self, id: StreamId, mut launch: KernelLaunch, now: Duration) -> bool {
-        let Some(core) = self.core_busy.iter().position(|busy| !busy) else {
+        let Some((core, number)) = self.launches.start() else {
             return self.not_yet(id, Op::KernelLaunch(launch));
         };
-        self.launches += 1;
-        launch.number = self.launches;
+        launch.number = number;
         self.shared.events.tell(|| What::LaunchStarted {
             origin: Origin { launch: launch.number, core },
             stream_id: id,
             kernel: Arc::clone(&launch.name),
         });
         let started = self.cpu.start(core, &launch);
-        self.core_busy[core] = true;
+        let Observed { doorbells, rung } = self.queues.observed();
         let running = Running {
             core,
-            since: self.observed,
-            rung: self.rung,
+            since: doorbells,
+            rung,
             deadline: now.saturating_add(launch.timeout),
             returned: None,
             queued: None,
@@ -283,7 +283,7 @@ impl<M: Memory> Scheduler<M> {
             let doorbell = Registers::of(&*self.shared.memory, queue.config.sq_id).doorbell();
             !queue.stopped && doorbell.count() != queue.count
         };
-        let active = self.active.iter().filter(|id| is_own(**id)).filter_map(|id| self.queues[*id as usize].as_ref());
+        let active = self.queues.active().iter().filter(|id| is_own(**id)).filter_map(|id| self.queues.get(*id));
         active.into_iter().any(is_unseen)
     }
 
@@ -299,7 +299,7 @@ impl<M: Memory> Scheduler<M> {
             let of = |(sq_id, tasks): &(u32, u64)| Some(queued(self.queue_mut(*sq_id)?, *tasks, true));
             return rung.iter().filter_map(of).collect();
         }
-        let rung = self.queues.iter_mut().flatten().filter(|queue| queue.last_rung > since);
+        let rung = self.queues.iter_mut().filter(|queue| queue.last_rung > since);
         // While two kernels run, a doorbell may be of either, unless only one of the streams has ever used the queue.
         let may_be_own =
             |queue: &&mut HwQueue| queue.last_unsure <= since || queue.users.is_empty() || queue.users.contains(&id);
@@ -312,7 +312,7 @@ impl<M: Memory> Scheduler<M> {
 
     /// Whether tasks are still to come. Those of a queue that is gone, or that has stopped, never will.
     fn is_outstanding(&self, queued: &Queued) -> bool {
-        let queue = self.queues.get(queued.sq_id as usize).and_then(Option::as_ref);
+        let queue = self.queues.get(queued.sq_id);
         queue.is_some_and(|queue| {
             queue.generation == queued.generation && !queue.stopped && queue.done_total < queued.tasks
         })
@@ -320,7 +320,8 @@ impl<M: Memory> Scheduler<M> {
 
     fn complete(&mut self, id: StreamId, running: Running, returned: &Returned) {
         let Running { launch, since, rung, queued, error: dropped, .. } = running;
-        launch.stats.set(self.rung - rung, self.observed - since, returned.instructions);
+        let observed = self.queues.observed();
+        launch.stats.set(observed.rung - rung, observed.doorbells - since, returned.instructions);
         self.shared.events.tell(|| What::LaunchEnded { launch: launch.number, drained: launch.drain });
         self.free_args(&launch);
         let kernel = || launch.name.to_string();
@@ -379,11 +380,7 @@ impl<M: Memory> Scheduler<M> {
             Some((ended.kernel.to_string(), *queued, queued.tasks - stream.before.time_of(queued.sq_id)))
         });
         let unordered = unordered.and_then(|(kernel, queued, tasks)| {
-            let queue = self
-                .queues
-                .get(queued.sq_id as usize)?
-                .as_ref()
-                .filter(|queue| queue.generation == queued.generation)?;
+            let queue = self.queues.get(queued.sq_id).filter(|queue| queue.generation == queued.generation)?;
             Some(DeviceError::UnorderedWork { stream_id: id, kernel, queue: queue.config.name(), tasks })
         });
         let ended = self.streams.get_mut(&id).map(|stream| std::mem::take(&mut stream.ended))?;
@@ -402,7 +399,7 @@ impl<M: Memory> Scheduler<M> {
         let empty = |stream: &HostStream| stream.detached && stream.ops.is_empty() && stream.running.is_none();
         if self.streams.get(&id).is_some_and(empty) {
             self.streams.remove(&id);
-            self.queues.iter_mut().flatten().for_each(|queue| queue.users.retain(|user| *user != id));
+            self.queues.iter_mut().for_each(|queue| queue.users.retain(|user| *user != id));
         }
     }
 

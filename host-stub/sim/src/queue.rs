@@ -318,6 +318,15 @@ impl HwQueue {
         Ok(new)
     }
 
+    /// What was observed just now was doorbell number `observed` of the device. `is_sure`: it is known whose it was.
+    pub(crate) fn note_rung(&mut self, observed: u64, is_sure: bool) {
+        self.last_rung = observed;
+        if !is_sure {
+            self.last_unsure = observed;
+        }
+        self.rings.push_back((self.rung_total, observed));
+    }
+
     /// Address of the entry at `head`.
     pub fn slot_addr(&self) -> u64 {
         self.config.base + u64::from(self.head) * super::decode::SQE_LEN as u64

@@ -17,7 +17,7 @@ use super::stall::Stall;
 impl<M: Memory> Scheduler<M> {
     /// Queues run nothing more. What they had not run is dropped, and the launches that rang it end with an error.
     pub(super) fn suspend(&mut self, ids: &[u32]) {
-        let launches = self.launches;
+        let launches = self.launches.started();
         for &sq_id in ids {
             self.drop_tasks(sq_id, "suspended");
             if let Some(queue) = self.queue_mut(sq_id) {
@@ -67,14 +67,14 @@ impl<M: Memory> Scheduler<M> {
 
     /// Does what has waited for engines and kernels. Whether there was anything that need not wait any more.
     pub(super) fn recover(&mut self) -> bool {
-        let recoveries = std::mem::take(&mut self.recoveries);
+        let recoveries = std::mem::take(&mut self.requests.recoveries);
         let waiting = recoveries.len();
         for recovery in recoveries {
             match recovery {
-                Recovery::Restart(_) if self.queues.iter().flatten().any(|queue| queue.busy) => {
-                    self.recoveries.push(recovery);
+                Recovery::Restart(_) if self.queues.iter().any(|queue| queue.busy) => {
+                    self.requests.recoveries.push(recovery);
                 }
-                Recovery::Resume(ref ids, _) if !self.can_resume(ids) => self.recoveries.push(recovery),
+                Recovery::Resume(ref ids, _) if !self.can_resume(ids) => self.requests.recoveries.push(recovery),
                 Recovery::Resume(ids, reply) => {
                     ids.iter().for_each(|sq_id| self.restart_queue(*sq_id));
                     // The caller may have stopped waiting.
@@ -85,7 +85,7 @@ impl<M: Memory> Scheduler<M> {
                 }
             }
         }
-        self.recoveries.len() < waiting
+        self.requests.recoveries.len() < waiting
     }
 
     fn restart(&mut self) -> Result<(), String> {
@@ -93,8 +93,8 @@ impl<M: Memory> Scheduler<M> {
         self.cpu.restart().map_err(|fault| match fault {
             CpuFault::Cpu(text) | CpuFault::Kernel(text) => text,
         })?;
-        self.core_busy.fill(false);
-        for args in self.orphans.drain(..) {
+        self.launches.reset();
+        for args in self.launches.take_kept() {
             self.shared.free_own(args, None);
         }
         for sq_id in 0..self.shared.queues.count() {
@@ -105,7 +105,7 @@ impl<M: Memory> Scheduler<M> {
             }
         }
         self.notifies.clear();
-        self.next_deadline = None;
+        self.queues.find_deadline(self.now);
         self.shared.failed.clear();
         Ok(())
     }
@@ -135,7 +135,7 @@ impl<M: Memory> Scheduler<M> {
     /// Whether nothing works on these queues any more. A kernel that has looked at the status of one before it was suspended
     /// may still ring; one that was started later has seen that it is.
     fn can_resume(&self, ids: &[u32]) -> bool {
-        let mut queues = ids.iter().filter_map(|id| self.queues.get(*id as usize)?.as_ref());
+        let mut queues = ids.iter().filter_map(|id| self.queues.get(*id));
         let may_ring = |queue: &HwQueue| {
             let last = if queue.suspended { queue.suspended_after } else { u64::MAX };
             self.streams.values().filter_map(HostStream::kernel).any(|number| number <= last)

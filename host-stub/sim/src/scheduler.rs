@@ -3,10 +3,15 @@
 //! One thread of a device owns a [`Scheduler`] and calls [`step`](Scheduler::step); all other threads send it a [`Command`].
 
 mod by_turns;
+mod halt_watch;
+mod launches;
+mod queues;
+mod requests;
 mod run;
 mod state;
 mod turns;
 
+pub(crate) use queues::Observed;
 pub use run::{run, run_by_turns};
 pub use state::{Scheduler, SchedulerConfig};
 
@@ -16,6 +21,7 @@ use std::time::Duration;
 use hcomm_aicpu::spec::queue::QueueStatus;
 use hcomm_aicpu::spec::record::RECORDS;
 
+use self::requests::Removal;
 use super::error::{DeviceError, DoorbellError, QueueName};
 use super::event::{Origin, What};
 use super::fault::Fault;
@@ -81,7 +87,7 @@ impl<M: Memory> Scheduler<M> {
             return Progress::Worked;
         }
         match self.next_event() {
-            Some(_) if self.cpu.is_polled() && self.core_busy.contains(&true) => Progress::Polling,
+            Some(_) if self.cpu.is_polled() && self.launches.is_any_running() => Progress::Polling,
             Some(event) => Progress::Waiting(event.saturating_sub(now)),
             None => Progress::Idle,
         }
@@ -95,11 +101,11 @@ impl<M: Memory> Scheduler<M> {
 
     /// When the next limit is over, of a launch, a wait or the time that a deadlock has to last, or a queue is to be looked at.
     fn next_event(&self) -> Option<Duration> {
-        let look = |id: &u32| self.queues[*id as usize].as_ref()?.hold.next_look(self.config.task_timeout);
+        let look = |id: &u32| self.queues.get(*id)?.hold.next_look(self.config.task_timeout);
         let streams = self.streams.values().filter_map(HostStream::deadline);
         streams
-            .chain(self.active.iter().filter_map(look))
-            .chain(self.next_deadline)
+            .chain(self.queues.active().iter().filter_map(look))
+            .chain(self.queues.next_deadline())
             .chain(self.next_look_at_halt())
             .min()
     }
@@ -131,7 +137,7 @@ impl<M: Memory> Scheduler<M> {
                         queue.stopped = true;
                     }
                 }
-                self.removals.push((ids, self.launches, reply));
+                self.requests.remove(ids, self.launches.started(), reply);
                 self.finish_removals();
             }
             Command::SuspendQueues(ids, reply) => {
@@ -139,7 +145,7 @@ impl<M: Memory> Scheduler<M> {
                 // The caller may have stopped waiting.
                 let _ = reply.try_send(());
             }
-            Command::Recover(recovery) => self.recoveries.push(recovery),
+            Command::Recover(recovery) => self.requests.recoveries.push(recovery),
             Command::AddStream(shared) => {
                 self.streams.insert(shared.id(), HostStream::new(shared));
             }
@@ -181,43 +187,37 @@ impl<M: Memory> Scheduler<M> {
 
     fn add_queue(&mut self, config: QueueConfig) {
         self.shared.events.forget_owners(config.sq_id);
-        let index = config.sq_id as usize;
-        if self.queues.len() <= index {
-            self.queues.resize_with(index + 1, || None);
-        }
         let faults = &self.config.faults;
         let hold = Stall {
             delay: faults.delay(config.name()),
             runs_left: faults.dead_after(config.name()),
             ..Stall::default()
         };
-        self.generations += 1;
-        self.queues[index] = Some(HwQueue { hold, ..HwQueue::new(config, self.generations) });
+        self.queues.add(config, hold);
     }
 
     pub(super) fn queue_mut(&mut self, sq_id: u32) -> Option<&mut HwQueue> {
-        self.queues.get_mut(sq_id as usize)?.as_mut()
+        self.queues.get_mut(sq_id)
     }
 
     pub(super) fn finish_removals(&mut self) {
-        if self.removals.is_empty() {
+        if self.requests.removals.is_empty() {
             return;
         }
         let (shared, queues, streams) = (&self.shared, &mut self.queues, &mut self.streams);
         let notifies = &mut self.notifies;
         // A kernel that has looked a thread up may still write to its ring.
         let first_kernel = streams.values().filter_map(HostStream::kernel).min().unwrap_or(u64::MAX);
-        self.removals.retain(|(ids, last_launch, reply)| {
-            let busy = |id: &u32| queues.get(*id as usize).and_then(Option::as_ref).is_some_and(|queue| queue.busy);
+        self.requests.removals.retain(|Removal { ids, last_launch, reply }| {
+            let busy = |id: &u32| queues.get(*id).is_some_and(|queue| queue.busy);
             if ids.iter().any(busy) || first_kernel <= *last_launch {
                 return true;
             }
             for id in ids {
-                if queues.get_mut(*id as usize).and_then(Option::take).is_some() {
+                if queues.remove(*id) {
                     // Before anybody looks for doorbells of free queues: those of its last generation are none.
                     Registers::of(&*shared.memory, *id).reset();
                     streams.values_mut().for_each(|stream| stream.before.forget(*id));
-                    queues.iter_mut().flatten().for_each(|queue| queue.before.forget(*id));
                     notifies.forget_queue(*id);
                 }
             }
@@ -225,16 +225,10 @@ impl<M: Memory> Scheduler<M> {
             let _ = reply.try_send(());
             false
         });
-        self.active.retain(|id| self.queues[*id as usize].is_some());
     }
 
     pub(super) fn activate(&mut self, sq_id: u32) {
-        if let Some(queue) = self.queue_mut(sq_id)
-            && !queue.active
-        {
-            queue.active = true;
-            self.active.push(sq_id);
-        }
+        self.queues.activate(sq_id);
     }
 
     pub(super) fn bad_doorbell(&mut self, sq_id: u32, error: DoorbellError) {
@@ -253,7 +247,7 @@ impl<M: Memory> Scheduler<M> {
     pub(super) fn poll_doorbells(&mut self, count: u32) {
         for sq_id in 0..count {
             let doorbell = Registers::of(&*self.shared.memory, sq_id).doorbell();
-            match self.queues.get(sq_id as usize).and_then(Option::as_ref) {
+            match self.queues.get(sq_id) {
                 Some(queue) if doorbell.count() != queue.count => self.activate(sq_id),
                 None if doorbell.count() != 0 => return self.bad_doorbell(sq_id, DoorbellError::FreeQueue),
                 _ => {}
@@ -262,20 +256,19 @@ impl<M: Memory> Scheduler<M> {
     }
 
     fn step_queues(&mut self) -> bool {
-        if self.cpu.is_polled() && self.core_busy.contains(&true) {
+        if self.cpu.is_polled() && self.launches.is_any_running() {
             // Also without a doorbell: a core waits while its ring of records is full.
             self.read_records();
-            self.poll_doorbells(self.queues.len() as u32);
+            self.poll_doorbells(self.queues.count());
         }
         let mut worked = false;
-        let mut index = 0;
-        while index < self.active.len() && !self.failed() {
-            let sq_id = self.active[index];
+        let mut place = 0;
+        while let Some(&sq_id) = self.queues.active().get(place).filter(|_| !self.failed()) {
             worked |= self.step_queue(sq_id, TASKS_PER_TURN);
             if self.retire(sq_id) {
-                self.active.swap_remove(index);
+                self.queues.retire_at(place);
             } else {
-                index += 1;
+                place += 1;
             }
         }
         worked
@@ -311,7 +304,7 @@ impl<M: Memory> Scheduler<M> {
 
     /// Faults of the plan that the queue is hit by have happened.
     fn note_fault(&self, sq_id: u32, is: fn(Fault) -> bool) {
-        if let Some(queue) = self.queues.get(sq_id as usize).and_then(Option::as_ref) {
+        if let Some(queue) = self.queues.get(sq_id) {
             self.shared.fault_log.note_queue(&self.config.faults, queue.config.name(), is);
         }
     }
@@ -345,7 +338,7 @@ impl<M: Memory> Scheduler<M> {
         if !self.cpu.is_polled() || !self.shared.events.is_on() {
             return;
         }
-        for core in 0..self.core_busy.len() {
+        for core in 0..self.cpu.cores() {
             let mut running = self.streams.values().filter_map(|stream| stream.running.as_ref());
             let launch = running.find(|running| running.core == core && running.queued.is_none());
             if let Some(launch) = launch.map(|running| running.launch.number) {
@@ -369,7 +362,6 @@ impl<M: Memory> Scheduler<M> {
     pub(super) fn observe(&mut self, sq_id: u32) -> Result<u32, DoorbellError> {
         let doorbell = Registers::of(&*self.shared.memory, sq_id).doorbell();
         self.read_records();
-        let observed = self.observed;
         // Who rings by a call has said so already.
         let origin = if self.cpu.is_polled() { Some(self.only_running()) } else { None };
         let is_sure = !matches!(origin, Some(None));
@@ -378,13 +370,10 @@ impl<M: Memory> Scheduler<M> {
         let new = queue.observe(doorbell)?;
         if new != 0 {
             let rung = queue.rung_total - rung_before;
-            queue.last_rung = observed + u64::from(new);
-            if !is_sure {
-                queue.last_unsure = queue.last_rung;
+            let observed = self.queues.observe(new, rung);
+            if let Some(queue) = self.queue_mut(sq_id) {
+                queue.note_rung(observed, is_sure);
             }
-            queue.rings.push_back((queue.rung_total, queue.last_rung));
-            self.observed = observed + u64::from(new);
-            self.rung += rung;
             self.shared.counters.doorbells.fetch_add(u64::from(new), Ordering::Relaxed);
             if let Some(entry) = self.shared.queues.get(sq_id) {
                 let seen = entry.doorbells.fetch_add(u64::from(new), Ordering::Relaxed) + u64::from(new);
@@ -405,7 +394,7 @@ impl<M: Memory> Scheduler<M> {
 
     /// Asks to be told of the next doorbell of a queue that will not be looked at for a while. `true`: one has come already.
     fn listen(&self, sq_id: u32) -> bool {
-        let queue = self.queues.get(sq_id as usize).and_then(Option::as_ref);
+        let queue = self.queues.get(sq_id);
         let (Some(queue), Some(entry)) = (queue, self.shared.queues.get(sq_id)) else { return false };
         entry.noticed.store(false, Ordering::Relaxed);
         // Pairs with the fence of `Shared::ring`.
@@ -419,7 +408,7 @@ impl<M: Memory> Scheduler<M> {
 
     /// Takes a queue that has nothing to do out of the list of active ones, unless it was rung just now.
     fn retire(&mut self, sq_id: u32) -> bool {
-        let Some(queue) = self.queues.get_mut(sq_id as usize).and_then(Option::as_mut) else { return true };
+        let Some(queue) = self.queues.get_mut(sq_id) else { return true };
         if queue.busy || queue.is_runnable() {
             return false;
         }
@@ -441,7 +430,7 @@ impl<M: Memory> Scheduler<M> {
         self.end_halt();
         self.shared.events.tell(|| What::Error(error.clone()));
         let first = self.shared.failed.set(error);
-        for queue in self.queues.iter().flatten() {
+        for queue in self.queues.iter() {
             Registers::of(&*self.shared.memory, queue.config.sq_id).set_state(QueueStatus::REFUSING);
         }
         self.end_all(&first);
@@ -450,16 +439,14 @@ impl<M: Memory> Scheduler<M> {
     pub(super) fn end_all(&mut self, error: &DeviceError) {
         for stream in self.streams.values_mut() {
             // Parameters of what still runs stay allocated: the kernel may read them.
-            self.orphans.extend(stream.end_all(error));
+            self.launches.keep(stream.end_all(error));
         }
     }
 
     /// It has panicked with this text: whatever is outstanding, and whatever comes later, ends with an error.
     pub fn crash(&mut self, text: String) {
         let error = self.shared.failed.set(DeviceError::Crashed(text));
-        // Who waits for an answer hears at once that none will come: its end of the channel is dropped.
-        self.removals.clear();
-        self.recoveries.clear();
+        self.requests.drop_all();
         for command in self.shared.inbox.close().into_iter().chain(std::mem::take(&mut self.commands)) {
             if let Command::Submit(id, op) = command
                 && let Some(stream) = self.streams.get(&id)
@@ -472,15 +459,10 @@ impl<M: Memory> Scheduler<M> {
     }
 
     fn close(&mut self) {
-        for core in 0..self.core_busy.len() {
-            if self.core_busy[core] {
-                self.cpu.abandon(core);
-            }
+        for core in self.launches.busy_cores() {
+            self.cpu.abandon(core);
         }
         self.end_all(&DeviceError::Closed);
-        for (_, _, reply) in self.removals.drain(..) {
-            // The caller may have stopped waiting.
-            let _ = reply.try_send(());
-        }
+        self.requests.answer_removals();
     }
 }

@@ -31,7 +31,7 @@ impl<M: Memory> Scheduler<M> {
     pub(super) fn step_by_turns(&mut self, now: Duration) -> Option<bool> {
         let turns = self.turns.as_mut()?;
         let transfers = (0..turns.transfers.len()).map(Actor::Transfer);
-        let queues = self.active.iter().copied().map(Actor::Queue);
+        let queues = self.queues.active().iter().copied().map(Actor::Queue);
         let mut choices: Vec<Actor> = transfers.chain(queues).chain([Actor::Streams]).collect();
         while !choices.is_empty() {
             let picked = match &mut self.turns {
@@ -57,7 +57,7 @@ impl<M: Memory> Scheduler<M> {
             Actor::Queue(sq_id) => {
                 let worked = self.step_queue(sq_id, 1);
                 if self.retire(sq_id) {
-                    self.active.retain(|id| *id != sq_id);
+                    self.queues.retire(sq_id);
                 }
                 worked
             }
