@@ -5,7 +5,7 @@
 #   scripts/setup.sh            compiler, device target, QEMU: what run and test need
 #   scripts/setup.sh PART...    as well: deny (cargo-deny), mutants (cargo-mutants), cross (a C and C++ compiler for the device, qemu-aarch64),
 #                               linux (cross, and Rust's target for Linux on AArch64), valgrind (and CMake), miri (of the
-#                               nightly compiler), fuzz (cargo-fuzz, and that there is
+#                               nightly compiler), browser (a headless one, for pages with timelines), fuzz (cargo-fuzz, and that there is
 #                               a nightly compiler)
 set -euo pipefail
 
@@ -120,6 +120,10 @@ check_miri() {
     done
 }
 
+check_browser() {
+    have chromium-headless-shell || install_packages "a headless browser" chromium-headless-shell
+}
+
 check_fuzz() {
     check_nightly "cargo-fuzz"
     have c++ || install_packages "a C++ compiler" g++
@@ -141,9 +145,10 @@ for part in "$@"; do
             ;;
         valgrind) check_valgrind ;;
         miri) check_miri ;;
+        browser) check_browser ;;
         fuzz) check_fuzz ;;
         *)
-            say "there is no part $part: deny, mutants, cross, linux, valgrind, miri and fuzz are"
+            say "there is no part $part: deny, mutants, cross, linux, valgrind, miri, browser and fuzz are"
             exit 2
             ;;
     esac
