@@ -284,6 +284,18 @@ fn every_function_of_kernels_works_from_c() {
     }
 }
 
+/// Case 321.
+#[test]
+fn kernel_in_c_that_ignores_a_refused_call_fails_its_launch() {
+    control("ignored_refusals");
+}
+
+/// Case 329.
+#[test]
+fn kernel_in_c_that_never_returns_ends_at_the_limit_of_the_environment() {
+    control("limit_of_the_environment");
+}
+
 #[test]
 fn limit_of_a_fraction_of_a_second_rounds_up_in_c() {
     control("waits_briefly");

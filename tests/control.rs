@@ -187,7 +187,7 @@ extern "C-unwind" fn takes_too_long(_args: *const c_void) -> u32 {
 
 #[test]
 fn kernel_that_overruns_releases_its_stream() {
-    let options = DeviceOptions { launch_timeout: Duration::from_millis(100), ..DeviceOptions::native() };
+    let options = DeviceOptions { launch_timeout: Some(Duration::from_millis(100)), ..DeviceOptions::native() };
     let rig = Rig::with_options(options);
     let thread = rig.threads(1, 1, 8)[0];
     let pair = ControlPair::new(&rig.comm, &rig.stream, thread, 0).unwrap();

@@ -174,7 +174,7 @@ extern "C-unwind" fn looks_at_the_clock_without_end(_args: *const c_void) -> u32
 
 #[test]
 fn kernel_that_polls_without_end_runs_out_of_virtual_time() {
-    let options = DeviceOptions { launch_timeout: Duration::from_secs(100), ..DeviceOptions::deterministic(3) };
+    let options = DeviceOptions { launch_timeout: Some(Duration::from_secs(100)), ..DeviceOptions::deterministic(3) };
     let started = Instant::now();
     let rig = Rig::with_options(options);
     rig.stream.launch_bytes(&Kernel::native("polls", looks_at_the_clock_without_end), &[]).unwrap();
@@ -193,7 +193,8 @@ extern "C-unwind" fn sleeps_a_day(_args: *const c_void) -> u32 {
 
 #[test]
 fn a_day_of_virtual_time_takes_no_time() {
-    let options = DeviceOptions { launch_timeout: Duration::from_secs(90_000), ..DeviceOptions::deterministic(3) };
+    let options =
+        DeviceOptions { launch_timeout: Some(Duration::from_secs(90_000)), ..DeviceOptions::deterministic(3) };
     let started = Instant::now();
     let rig = Rig::with_options(options);
     rig.stream.launch_bytes(&Kernel::native("sleeps", sleeps_a_day), &[]).unwrap();

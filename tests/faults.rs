@@ -117,7 +117,7 @@ fn refused_doorbell_answers_16_and_the_next_call_works() {
     let (src, dst) = (rig_native.buffer(&[1, 2, 3, 4]), rig_native.buffer(&[0; 4]));
     let copy = |i| ListedCopy { thread: thread.0, dst: at(&dst, i), src: at(&src, i), len: 1 };
     let error = device_error(rig_native.copy_list(&[copy(0), copy(1), copy(2), copy(3)], false).map(|_| ()));
-    assert!(error.to_string().ends_with("kernel copy_list returned 16 (HCCL_E_DRV)"), "{error}");
+    assert!(error.to_string().contains("kernel copy_list returned 16 (HCCL_E_DRV)"), "{error}");
     assert_eq!((error.runtime_code(), rig_native.read(&dst)), (507_018, vec![1, 2, 0, 0]));
     rig_native.copy_list(&[copy(2), copy(3)], false).unwrap();
     assert_eq!(rig_native.read(&dst), [1, 2, 3, 4]);
@@ -126,7 +126,7 @@ fn refused_doorbell_answers_16_and_the_next_call_works() {
     let rig = rig(Cpu::Qemu, "doorbell");
     let (result, arrived) = copy_some(&rig, 2);
     let error = device_error(result);
-    assert!(error.to_string().ends_with("kernel copy_list returned 16 (HCCL_E_DRV)"), "{error}");
+    assert!(error.to_string().contains("kernel copy_list returned 16 (HCCL_E_DRV)"), "{error}");
     assert_eq!(arrived, 0);
 }
 
@@ -138,7 +138,7 @@ fn later_doorbell_is_refused_by_the_status_word_too() {
     let copy = |i| ListedCopy { thread: thread.0, dst: at(&dst, i), src: at(&src, i), len: 1 };
     rig.copy_list(&[copy(0)], false).unwrap();
     let error = device_error(rig.copy_list(&[copy(1)], false).map(|_| ()));
-    assert!(error.to_string().ends_with("returned 16 (HCCL_E_DRV)"), "{error}");
+    assert!(error.to_string().contains("returned 16 (HCCL_E_DRV)"), "{error}");
     assert_eq!(rig.read(&dst), [1, 0]);
 }
 
@@ -250,7 +250,7 @@ fn unallocated_ranges_name_why() {
             let result = rig.copy_list(&[copy], false).map(|_| ());
             if case == 4 {
                 // Refused by the call itself.
-                assert!(result.unwrap_err().to_string().ends_with("returned 1 (HCCL_E_PARA)"));
+                assert!(result.unwrap_err().to_string().contains("returned 1 (HCCL_E_PARA)"));
                 continue;
             }
             let error = device_error(result);
@@ -319,7 +319,7 @@ fn kernel_faults_on_qemu_name_kernel_function_line_and_address_and_the_device_re
 #[test]
 fn endless_kernel_on_qemu_ends_with_its_place_and_the_device_restarts() {
     let limit = Duration::from_millis(300);
-    let rig = with(Cpu::Qemu, &["hang"], |options| options.launch_timeout = limit);
+    let rig = with(Cpu::Qemu, &["hang"], |options| options.launch_timeout = Some(limit));
     let error = kernel_error(&rig);
     assert_eq!(error.runtime_code(), 507_017);
     let message = error.to_string();
@@ -361,7 +361,7 @@ fn native_panic_and_endless_kernel_fail_the_device_for_good() {
         ("hang", 507_017, "has not returned within 300ms"),
     ] {
         let limit = Duration::from_millis(300);
-        let rig = with(Cpu::Native, &[fault], |options| options.launch_timeout = limit);
+        let rig = with(Cpu::Native, &[fault], |options| options.launch_timeout = Some(limit));
         let error = kernel_error(&rig);
         assert_eq!(error.runtime_code(), code);
         assert!(error.to_string().ends_with(text), "{error}");
@@ -410,7 +410,7 @@ fn faults_and_suspension_go_with_deterministic_mode() {
 
         let rig = with(Cpu::Native, &["slow-queue:time=2s", "doorbell:n=2"], deterministic);
         let error = device_error(copy_some(&rig, 3).0);
-        assert!(error.to_string().ends_with("returned 16 (HCCL_E_DRV)"), "{error}");
+        assert!(error.to_string().contains("returned 16 (HCCL_E_DRV)"), "{error}");
         rig.comm.suspend().unwrap();
         rig.comm.resume().unwrap();
         let (result, arrived) = copy_some(&rig, 1);
@@ -452,6 +452,6 @@ fn call_on_the_full_ring_of_a_dead_queue_answers_9_within_the_callers_limit() {
     // Gives up the three that are queued.
     rig.comm.suspend().unwrap();
     let error = device_error(rig.stream.synchronize());
-    assert!(error.to_string().ends_with("kernel fills_the_ring returned 9 (HCCL_E_TIMEOUT)"), "{error}");
+    assert!(error.to_string().contains("kernel fills_the_ring returned 9 (HCCL_E_TIMEOUT)"), "{error}");
     assert_eq!(rig.read(&dst), [0]);
 }

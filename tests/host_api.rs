@@ -181,7 +181,7 @@ fn panic_of_a_kernel_fails_the_device_with_its_text() {
 
 #[test]
 fn kernel_that_overruns_is_abandoned_and_the_device_closes_at_once() {
-    let options = DeviceOptions { launch_timeout: Duration::from_millis(50), ..DeviceOptions::native() };
+    let options = DeviceOptions { launch_timeout: Some(Duration::from_millis(50)), ..DeviceOptions::native() };
     let device = Device::open(options).unwrap();
     let stream = Stream::new(&device);
     stream.launch_bytes(&Kernel::native("returns_late", returns_when_told), &1_u32.to_le_bytes()).unwrap();

@@ -148,15 +148,15 @@ fn parameters_of_the_wrong_size_or_version_are_refused_by_host_and_kernel() {
             // The kernel's own answer, to bytes that no type vouches for.
             rig.stream.launch_bytes(&kernel, params.as_bytes()).unwrap();
             let error = rig.stream.synchronize().unwrap_err().to_string();
-            assert!(error.ends_with("kernel local_copy returned 1 (HCCL_E_PARA)"), "{error}");
+            assert!(error.contains("kernel local_copy returned 1 (HCCL_E_PARA)"), "{error}");
         }
         // Those of another kernel, and none.
         let others = MisbehaveParams { header: MisbehaveParams::HEADER, kind: Misbehaviour(9) };
         rig.stream.launch_and_drain(&kernel, &others).unwrap();
         let error = rig.stream.synchronize().unwrap_err().to_string();
-        assert!(error.ends_with("returned 1 (HCCL_E_PARA)"), "{error}");
+        assert!(error.contains("returned 1 (HCCL_E_PARA)"), "{error}");
         rig.stream.launch_bytes(&kernel, &[]).unwrap();
         let error = rig.stream.synchronize().unwrap_err().to_string();
-        assert!(error.ends_with("returned 2 (HCCL_E_PTR)"), "{error}");
+        assert!(error.contains("returned 2 (HCCL_E_PTR)"), "{error}");
     }
 }

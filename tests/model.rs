@@ -16,7 +16,7 @@ use hcomm_kernel::kernel;
 use hcomm_testkit::{Rig, pattern};
 use host_stub::sim::event::{Trace, What};
 use host_stub::sim::fault::{Fault, FaultPlan, FaultRule};
-use host_stub::{DeviceBuffer, DeviceOptions, Stream};
+use host_stub::{DeviceBuffer, DeviceOptions, LaunchOptions, Stream};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseResult, TestError, TestRunner};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -308,7 +308,9 @@ fn check(case: &Case) -> TestCaseResult {
     for (plan, entries, stream, stats) in &mut runs {
         let (header, count) = (ModelParams::HEADER, plan.entries.len() as u64);
         // Refused if the first kernel has brought the device down already.
-        *stats = stream.launch_and_drain(&kernel, &ModelParams { header, entries: entries.addr(), count }).ok();
+        let params = ModelParams { header, entries: entries.addr(), count };
+        let options = LaunchOptions { drain: true, expects_refusals: true, ..LaunchOptions::default() };
+        *stats = stream.launch_bytes_with(&kernel, params.as_bytes(), options).ok();
     }
     let failed = runs.iter().filter(|(_, _, stream, _)| stream.synchronize().is_err()).count();
 

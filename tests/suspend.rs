@@ -49,7 +49,7 @@ fn suspension_ends_the_wait_for_a_full_ring_and_the_next_use_starts_clean() {
         wait_rung(&rig, thread, 3);
         rig.comm.suspend().unwrap();
         let error = message(rig.stream.synchronize());
-        assert!(error.ends_with("kernel copy_list returned 22 (HCCL_E_SUSPENDING)"), "{error}");
+        assert!(error.contains("kernel copy_list returned 22 (HCCL_E_SUSPENDING)"), "{error}");
         assert_eq!(rig.read(&dst), [0; 6]);
 
         rig.comm.resume().unwrap();
@@ -92,7 +92,7 @@ fn after_resume_the_first_task_goes_to_slot_0() {
             rig.copy_list(&vec![copy(0, 32, 8); 2 + round], false).unwrap();
             rig.comm.suspend().unwrap();
             let suspended = message(rig.copy_list(&[copy(8, 32, 8)], false).map(|_| ()));
-            assert!(suspended.ends_with("returned 22 (HCCL_E_SUSPENDING)"), "{suspended}");
+            assert!(suspended.contains("returned 22 (HCCL_E_SUSPENDING)"), "{suspended}");
             rig.comm.resume().unwrap();
         }
         assert_eq!(rig.read(&buffer)[8..32], pattern(64, 1)[8..32], "a suspended queue has run a task");
@@ -131,7 +131,7 @@ fn communicator_that_is_dropped_with_a_copy_pending_cancels_it() {
         assert_eq!(rig.read(&dst), [0; 4]);
         // The handle is stale, the device is well.
         let stale = message(rig.copy_list(&list(thread, &dst, &src), false).map(|_| ()));
-        assert!(stale.ends_with("returned 6 (HCCL_E_NOT_FOUND)"), "{stale}");
+        assert!(stale.contains("returned 6 (HCCL_E_NOT_FOUND)"), "{stale}");
     }
 }
 
@@ -194,6 +194,6 @@ fn slot_whose_generations_are_used_up_is_not_handed_out_again() {
         assert_ne!(thread.addr(), first.addr(), "the slot has no generation left");
         rig.copy_list(&list(thread, &dst, &src)[..1], false).unwrap();
         let stale = message(rig.copy_list(&list(first, &dst, &src), false).map(|_| ()));
-        assert!(stale.ends_with("returned 6 (HCCL_E_NOT_FOUND)"), "{stale}");
+        assert!(stale.contains("returned 6 (HCCL_E_NOT_FOUND)"), "{stale}");
     }
 }

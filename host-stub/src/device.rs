@@ -89,6 +89,9 @@ impl Device {
         };
         let memory = Arc::new(SharedMemory::new(options.hbm_size)?);
         let mut alloc = Allocator::new(memory.hbm_base(), memory.hbm_size());
+        if checks.is_on(Check::Free) {
+            alloc = alloc.with_rest();
+        }
         let table = DeviceAddr(alloc.allocate(MAX_THREADS as u64 * DESCRIPTOR_SIZE, Kind::ThreadTable)?);
         let comm_table = DeviceAddr(alloc.allocate(MAX_COMMS as u64 * COMM_ENTRY_SIZE, Kind::CommTable)?);
         let channels = DeviceAddr(alloc.allocate(MAX_CHANNELS as u64 * CHANNEL_SIZE, Kind::ChannelTable)?);

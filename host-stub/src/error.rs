@@ -99,9 +99,11 @@ pub enum Error {
     /// Environment variable `HCCL_BUFFSIZE`.
     #[error("HCCL_BUFFSIZE is {0:?}: must be a whole number of MiB from 1 to {max}", max = limits::BUFFSIZE_MAX_MB)]
     BadBuffSize(String),
-    /// Environment variable `HCOMM_SIM_DEADLOCK_LIMIT`.
-    #[error("HCOMM_SIM_DEADLOCK_LIMIT is {value:?}: {must}")]
-    BadDeadlockLimit {
+    /// An environment variable with a number of seconds.
+    #[error("{var} is {value:?}: {must}")]
+    BadLimit {
+        /// The variable.
+        var: &'static str,
         /// Its value.
         value: String,
         /// What it must be.

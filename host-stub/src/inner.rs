@@ -26,6 +26,9 @@ use hcomm_sim::threads::Threads;
 /// How long a reset of queues or of the device may take: longer than the largest task, and than a boot.
 pub(crate) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Allocations that are listed of those that nothing has freed.
+const LISTED_LEAKS: usize = 16;
+
 /// What all handles to a device share.
 pub(crate) struct Inner {
     pub(crate) shared: Arc<Shared<SharedMemory>>,
@@ -103,6 +106,21 @@ impl Inner {
         }
     }
 
+    /// A line of the log for each allocation that nothing has freed.
+    fn warn_of_leaks(&self) {
+        let alloc = self.shared.lock_alloc();
+        let (mut count, mut bytes) = (0, 0);
+        for (addr, len) in alloc.of_user() {
+            if count < LISTED_LEAKS {
+                log::warn!("never freed: {len} bytes at {addr:#x}");
+            }
+            (count, bytes) = (count + 1, bytes + len);
+        }
+        if count > LISTED_LEAKS {
+            log::warn!("never freed: {count} allocations in all, {bytes} bytes");
+        }
+    }
+
     pub(crate) fn allocate(&self, len: u64, kind: Kind) -> Result<DeviceAddr, Error> {
         let _call = self.shared.events.host_call();
         Ok(DeviceAddr(self.shared.allocate(len, kind)?))
@@ -126,6 +144,9 @@ impl Drop for Inner {
         if self.is_forked() {
             // There is no thread to stop, and a lock that another thread held stays locked.
             return;
+        }
+        if self.shared.checks.is_on(Check::Free) {
+            self.warn_of_leaks();
         }
         self.shared.inbox.send(Command::Stop);
         self.shared.turn.close();

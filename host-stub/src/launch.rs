@@ -16,6 +16,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::device::Device;
 use crate::error::Error;
 use crate::kernel::{Kernel, misbehaviour};
+use crate::options::LAUNCH_TIMEOUT;
 use crate::product::Side;
 use hcomm_sim::alloc::Kind;
 use hcomm_sim::check::findings::Receiver;
@@ -31,6 +32,17 @@ use hcomm_sim::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamShared};
 fn check_head<P: KernelParams>(params: &P) -> Result<(), ParamsError> {
     let head = ParamsHeader::read_from_prefix(params.as_bytes()).map_err(|_| ParamsError::Null)?.0;
     params::check::<P>(&head)
+}
+
+/// How a launch differs from others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LaunchOptions {
+    /// Limit of its kernel; `None`: the device's.
+    pub timeout: Option<Duration>,
+    /// It completes only with the last task that the kernel has queued, see [`Stream::launch_and_drain`].
+    pub drain: bool,
+    /// Calls of the kernel are there to be refused: the check `calls` does not look at it.
+    pub expects_refusals: bool,
 }
 
 /// Operations that run one after the other.
@@ -73,7 +85,7 @@ impl Stream {
     /// # Errors
     /// As [`launch`](Self::launch).
     pub fn launch_bytes(&self, kernel: &Kernel, params: &[u8]) -> Result<Arc<LaunchStats>, Error> {
-        self.submit_launch(kernel, params, false, None)
+        self.launch_bytes_with(kernel, params, LaunchOptions::default())
     }
 
     /// As [`launch`](Self::launch), but the launch completes only with the last task that the kernel has queued, without any
@@ -83,29 +95,18 @@ impl Stream {
     /// As [`launch`](Self::launch).
     pub fn launch_and_drain<P: KernelParams>(&self, kernel: &Kernel, params: &P) -> Result<Arc<LaunchStats>, Error> {
         check_head(params)?;
-        self.submit_launch(kernel, params.as_bytes(), true, None)
+        self.launch_bytes_with(kernel, params.as_bytes(), LaunchOptions { drain: true, ..LaunchOptions::default() })
     }
 
-    /// As [`launch_bytes`](Self::launch_bytes), with a limit for this launch; `None`: the device's. For the C API,
-    /// whose programs use the control pair themselves.
+    /// As [`launch_bytes`](Self::launch_bytes), with options.
     ///
     /// # Errors
     /// As [`launch`](Self::launch).
-    pub fn launch_bytes_within(
+    pub fn launch_bytes_with(
         &self,
         kernel: &Kernel,
         params: &[u8],
-        timeout: Option<Duration>,
-    ) -> Result<Arc<LaunchStats>, Error> {
-        self.submit_launch(kernel, params, false, timeout)
-    }
-
-    fn submit_launch(
-        &self,
-        kernel: &Kernel,
-        params: &[u8],
-        drain: bool,
-        timeout: Option<Duration>,
+        options: LaunchOptions,
     ) -> Result<Arc<LaunchStats>, Error> {
         let inner = &self.device.0;
         inner.check_alive()?;
@@ -117,19 +118,13 @@ impl Stream {
                 let name = format!("misbehave in place of {}", kernel.name());
                 let misbehave = Kernel::new(&name, self.device.load_kernel("misbehave")?.entry);
                 let params = MisbehaveParams { header: MisbehaveParams::HEADER, kind: misbehaviour(fault) };
-                self.submit_kernel(&misbehave, params.as_bytes(), drain, timeout)
+                self.submit_kernel(&misbehave, params.as_bytes(), options)
             }
-            None => self.submit_kernel(kernel, params, drain, timeout),
+            None => self.submit_kernel(kernel, params, options),
         }
     }
 
-    fn submit_kernel(
-        &self,
-        kernel: &Kernel,
-        params: &[u8],
-        drain: bool,
-        timeout: Option<Duration>,
-    ) -> Result<Arc<LaunchStats>, Error> {
+    fn submit_kernel(&self, kernel: &Kernel, params: &[u8], options: LaunchOptions) -> Result<Arc<LaunchStats>, Error> {
         let inner = &self.device.0;
         inner.shared.lock_alloc().note_launch();
         let args = match params.len() as u64 {
@@ -145,8 +140,9 @@ impl Stream {
             name: Arc::clone(&kernel.name),
             entry: kernel.entry,
             args,
-            timeout: timeout.unwrap_or(inner.options.launch_timeout),
-            drain,
+            timeout: options.timeout.or(inner.options.launch_timeout).unwrap_or(LAUNCH_TIMEOUT),
+            drain: options.drain,
+            expects_refusals: options.expects_refusals,
             number: 0,
             stats: Arc::clone(&stats),
         };

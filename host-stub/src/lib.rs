@@ -85,6 +85,6 @@ pub use hcomm_sim::error::DeviceError;
 pub use hcomm_sim::event::Trace;
 pub use hcomm_sim::fault::{Fault, FaultPlan, FaultRule, FaultSpecError, KernelFault};
 pub use kernel::Kernel;
-pub use launch::Stream;
+pub use launch::{LaunchOptions, Stream};
 pub use options::{Cpu, DeviceOptions};
 pub use thread::{QueueStatistics, ThreadConfig, ThreadInfo};

@@ -15,6 +15,11 @@ use hcomm_sim::deadlock::{self, LIMIT_VAR};
 use hcomm_sim::fault::{Fault, FaultPlan};
 use hcomm_sim::scheduler::SchedulerConfig;
 
+/// How long a kernel may take if nothing else is said.
+pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_secs(1900);
+/// Environment variable with the limit of a kernel in seconds, for programs that do not choose it.
+const LAUNCH_TIMEOUT_VAR: &str = "HCOMM_SIM_LAUNCH_TIMEOUT";
+
 /// Which AI CPU runs the kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cpu {
@@ -38,8 +43,10 @@ pub struct DeviceOptions {
     pub image: Option<PathBuf>,
     /// Entries of a ring, unless [`ThreadConfig::depth`](crate::ThreadConfig::depth) sets another number.
     pub queue_depth: u32,
-    /// How long a kernel may take. Above the 1856 s that a kernel waits for room in a full queue.
-    pub launch_timeout: Duration,
+    /// How long a kernel may take; after that the device fails with 507017. `None`: the seconds in
+    /// `HCOMM_SIM_LAUNCH_TIMEOUT`, and without that variable 1900 s, above the 1856 s that a kernel waits for room in a full
+    /// queue.
+    pub launch_timeout: Option<Duration>,
     /// QEMU only: the processor counts instructions exactly ([`LaunchStats::instructions`](crate::LaunchStats)), its cores
     /// take turns on one thread of the host, and it is several times slower. Otherwise the count is not valid.
     pub icount: bool,
@@ -80,7 +87,7 @@ impl Default for DeviceOptions {
             hbm_size: 16 << 30,
             image: None,
             queue_depth: DEFAULT_DEPTH,
-            launch_timeout: Duration::from_secs(1900),
+            launch_timeout: None,
             icount: false,
             task_timeout: SchedulerConfig::default().task_timeout,
             overlap_is_warning: false,
@@ -113,11 +120,12 @@ impl DeviceOptions {
     pub(crate) fn complete(self) -> Result<Self, Error> {
         check_depth(self.queue_depth)?;
         check_faults(&self)?;
-        let deadlock_limit = self.deadlock_limit.map_or_else(deadlock_limit_of_environment, |limit| Ok(Some(limit)))?;
+        let deadlock_limit = limit_of_environment(self.deadlock_limit, LIMIT_VAR)?;
+        let launch_timeout = limit_of_environment(self.launch_timeout, LAUNCH_TIMEOUT_VAR)?;
         let checks = self.checks.map_or_else(checks_of_environment, Ok)?;
         let checks = checks.without_core().map_err(Error::CoreUnavailable)?;
         let trace = self.trace_file()?.map(|file| file.path().to_owned());
-        Ok(Self { deadlock_limit, checks: Some(checks), trace, ..self })
+        Ok(Self { deadlock_limit, launch_timeout, checks: Some(checks), trace, ..self })
     }
 
     /// The file that the options or the environment name.
@@ -151,14 +159,14 @@ fn check_faults(options: &DeviceOptions) -> Result<(), Error> {
     }
 }
 
-/// The limit that `HCOMM_SIM_DEADLOCK_LIMIT` sets, if it does.
+/// `limit`, or that which an environment variable sets, if it does.
 ///
 /// # Errors
-/// [`Error::BadDeadlockLimit`].
-fn deadlock_limit_of_environment() -> Result<Option<Duration>, Error> {
-    let Some(value) = std::env::var_os(LIMIT_VAR) else { return Ok(None) };
+/// [`Error::BadLimit`].
+fn limit_of_environment(limit: Option<Duration>, var: &'static str) -> Result<Option<Duration>, Error> {
+    let Some(value) = std::env::var_os(var).filter(|_| limit.is_none()) else { return Ok(limit) };
     let text = value.to_string_lossy();
-    let bad = |must| Error::BadDeadlockLimit { value: text.clone().into_owned(), must };
+    let bad = |must| Error::BadLimit { var, value: text.clone().into_owned(), must };
     deadlock::parse_limit(&text).map(Some).map_err(bad)
 }
 

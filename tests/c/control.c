@@ -336,8 +336,9 @@ static void limit_of_a_wait(void) {
     expect_error(&rig, NOTIFY_TIMEOUT, "was not recorded within 1 s", "");
 }
 
-/* A kernel that calls every function, and finds the answers that it expects. */
+/* A kernel that calls every function, and finds the answers that it expects. Some of its calls are refused. */
 static void every_call(void) {
+    CHECK(setenv("HCOMM_SIM_CHECK", "-calls", 1), 0);
     Rig rig = open_rig();
     char name[COMM_NAME_MAX_LENGTH] = {0};
     void *place;
@@ -359,6 +360,48 @@ static void every_call(void) {
         }
         CHECK_TRUE(holds(&rig, (const unsigned char *)expected));
     }
+}
+
+/* The same, without a word that its calls are there to be refused. */
+static void ignored_refusals(void) {
+    Rig rig = open_rig();
+    prepare(&rig, 1);
+    /* Of no name: the first call is refused, and the kernel says so. */
+    record_start(&rig.pair);
+    launch(&rig, "EveryCall");
+    expect_error(&rig, ACL_ERROR_RT_AICPU_EXCEPTION, "kernel every_call returned ",
+                 "refused calls: HcommAcquireComm: no communicator has this name (code 2, HCCL_E_PTR)");
+    char name[COMM_NAME_MAX_LENGTH] = {0};
+    void *place;
+    CHECK(HcclGetCommName(rig.comm, name), HCCL_SUCCESS);
+    CHECK(aclrtMalloc(&place, sizeof name, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
+    CHECK(aclrtMemcpy(place, sizeof name, name, sizeof name, ACL_MEMCPY_HOST_TO_DEVICE), ACL_SUCCESS);
+    rig.param.commName = (const char *)place;
+    prepare(&rig, 2);
+    record_start(&rig.pair);
+    launch(&rig, "EveryCall");
+    expect_error(&rig, ACL_ERROR_RT_AICPU_EXCEPTION, "kernel every_call returned 0 although calls of it were refused",
+                 "HcommReleaseComm: the communicator is not locked by this kernel (code 6, HCCL_E_NOT_FOUND)");
+    good_operation(&rig, 3);
+}
+
+/* The limit of kernels comes from the environment, for launches without one of their own. */
+static void limit_of_the_environment(void) {
+    CHECK(setenv("HCOMM_SIM_LAUNCH_TIMEOUT", "0.5", 1), 0);
+    Rig rig = open_rig();
+    prepare(&rig, 1);
+    aclrtFuncHandle function;
+    CHECK(aclrtBinaryGetFunction(rig.binary, "NeverReturns", &function), ACL_SUCCESS);
+    CHECK(aclrtLaunchKernelWithHostArgs(function, 1, rig.stream, NULL, &rig.param, sizeof rig.param, NULL, 0), ACL_SUCCESS);
+    expect_error(&rig, ACL_ERROR_RT_AICPU_TIMEOUT, "kernel never_returns has not returned within 500ms", "");
+    CHECK(aclrtResetDevice(0), ACL_SUCCESS);
+    CHECK(setenv("HCOMM_SIM_LAUNCH_TIMEOUT", "soon", 1), 0);
+    (void)aclrtGetRecentErrMsg();
+    CHECK_TRUE(aclrtSetDevice(0) != ACL_SUCCESS);
+    const char *message = aclrtGetRecentErrMsg();
+    CHECK_TRUE(message != NULL && strstr(message, "HCOMM_SIM_LAUNCH_TIMEOUT is \"soon\": must be a number of seconds"));
+    CHECK(unsetenv("HCOMM_SIM_LAUNCH_TIMEOUT"), 0);
+    CHECK(aclrtSetDevice(0), ACL_SUCCESS);
 }
 
 /* A fraction of a second rounds up, and never to 0, which means no limit. */
@@ -388,6 +431,8 @@ int main(int argc, char **argv) {
         {"by_notifies", by_notifies},
         {"limit_of_a_wait", limit_of_a_wait},
         {"every_call", every_call},
+        {"ignored_refusals", ignored_refusals},
+        {"limit_of_the_environment", limit_of_the_environment},
         {"waits_briefly", waits_briefly},
     };
     if (argc != 3) {

@@ -8,6 +8,7 @@ use super::error::CallError;
 use super::objects::{Args, Function};
 use super::process::process;
 use super::stream;
+use host_stub::LaunchOptions;
 
 /// Each argument starts at a multiple of this.
 const ALIGN: usize = 8;
@@ -159,6 +160,6 @@ pub fn launch_bytes(
         let (index, other) = (function.index, entry.index);
         return Err(CallError::Invalid(format!("a kernel of device {index} on a stream of device {other}")));
     }
-    entry.stream.launch_bytes_within(&function.kernel, bytes, timeout)?;
+    entry.stream.launch_bytes_with(&function.kernel, bytes, LaunchOptions { timeout, ..LaunchOptions::default() })?;
     Ok(())
 }

@@ -6,8 +6,12 @@ use crate::message::debug_is_the_message;
 
 /// Page of the device, in bytes. Allocations start on one, so that a free page lies between any two.
 pub const PAGE: u64 = 4096;
-/// Freed ranges of the user that are remembered, to tell "freed" from "never allocated".
-const REMEMBERED: usize = 1024;
+/// Freed ranges of the user that are remembered, to tell "freed" from "never allocated": more than those that rest.
+const REMEMBERED: usize = 8192;
+/// Most freed ranges that rest.
+const RESTING_MAX: usize = 4096;
+/// Part of HBM that may rest: one byte in so many.
+const RESTING_PART: u64 = 8;
 /// Allocations from this size on give their memory back as soon as they are freed.
 const LARGE: u64 = 64 << 10;
 /// Memory of smaller ones that is kept for the next allocations.
@@ -171,6 +175,55 @@ struct Freed {
     launches: u64,
 }
 
+/// Ranges that the user has freed and not been given again, the newest [`REMEMBERED`] of them. They do not overlap.
+#[derive(Debug, Default)]
+struct FreedRanges {
+    /// By first byte, each with its number.
+    ranges: BTreeMap<u64, (u64, Freed)>,
+    /// First bytes by number, which says how old a range is.
+    order: BTreeMap<u64, u64>,
+    next: u64,
+}
+
+impl FreedRanges {
+    fn add(&mut self, freed: Freed) {
+        if self.order.len() >= REMEMBERED
+            && let Some((_, start)) = self.order.pop_first()
+        {
+            self.ranges.remove(&start);
+        }
+        self.next += 1;
+        self.order.insert(self.next, freed.start);
+        self.ranges.insert(freed.start, (self.next, freed));
+    }
+
+    /// Takes `start..end` out: what lies before and behind it stays.
+    fn forget(&mut self, start: u64, end: u64) {
+        while let Some((&first, &(number, freed))) = self.ranges.range(..end).next_back()
+            && freed.end > start
+        {
+            self.ranges.remove(&first);
+            self.order.remove(&number);
+            let before = Freed { end: freed.end.min(start), ..freed };
+            let behind = Freed { start: freed.start.max(end), ..freed };
+            for rest in [before, behind] {
+                if rest.start < rest.end {
+                    self.add(rest);
+                }
+            }
+        }
+    }
+
+    /// The range that `addr` lies in.
+    fn at(&self, addr: u64) -> Option<Freed> {
+        self.ranges.range(..=addr).next_back().map(|(_, (_, freed))| *freed).filter(|freed| addr < freed.end)
+    }
+
+    fn starts_at(&self, addr: u64) -> bool {
+        self.ranges.contains_key(&addr)
+    }
+}
+
 /// Allocations of one device.
 #[derive(Debug)]
 pub struct Allocator {
@@ -179,7 +232,15 @@ pub struct Allocator {
     live: BTreeMap<u64, Block>,
     /// Free ranges by start, in whole pages. Neighbours are always merged.
     free: BTreeMap<u64, u64>,
-    freed: VecDeque<Freed>,
+    freed: FreedRanges,
+    /// Ranges of the user that were freed and are not used again yet, oldest first: start and size. Their memory has been given
+    /// back.
+    resting: VecDeque<(u64, u64)>,
+    resting_bytes: u64,
+    /// Most of them; 0: freed ranges do not rest.
+    resting_limit: u64,
+    /// Of those that were freed now: their memory is to be given back.
+    rests_now: Vec<(u64, u64)>,
     /// Free ranges whose memory may be in use, by start.
     kept: BTreeMap<u64, u64>,
     kept_bytes: u64,
@@ -198,12 +259,23 @@ impl Allocator {
             end: base + size,
             live: BTreeMap::new(),
             free,
-            freed: VecDeque::new(),
+            freed: FreedRanges::default(),
+            resting: VecDeque::new(),
+            resting_bytes: 0,
+            resting_limit: 0,
+            rests_now: Vec::new(),
             kept: BTreeMap::new(),
             kept_bytes: 0,
             has_large: false,
             launches: 0,
         }
+    }
+
+    /// What the user frees rests before it is used again, so that a late use of it is seen: at most an eighth of HBM and 4096
+    /// ranges, and only as long as there is other memory.
+    pub fn with_rest(mut self) -> Self {
+        self.resting_limit = (self.end - self.base) / RESTING_PART;
+        self
     }
 
     /// Allocates `len` bytes, aligned to a page, and gives the address.
@@ -219,7 +291,13 @@ impl Allocator {
             largest: free.values().map(|size| size.saturating_sub(PAGE)).max().unwrap_or(0),
         };
         let Some(extent) = extent(len) else { return Err(out_of_memory(&self.free)) };
-        let Some((&start, &size)) = self.free.iter().find(|&(_, &size)| size >= extent) else {
+        let find = |free: &BTreeMap<u64, u64>| {
+            free.iter().find(|&(_, &size)| size >= extent).map(|(start, size)| (*start, *size))
+        };
+        let Some((start, size)) = find(&self.free).or_else(|| {
+            self.end_rest(0, 0);
+            find(&self.free)
+        }) else {
             return Err(out_of_memory(&self.free));
         };
         self.free.remove(&start);
@@ -233,21 +311,34 @@ impl Allocator {
         }
         // What the user has again is no longer "freed". What the device takes for itself still is.
         if kind == Kind::User {
-            self.forget_freed(start, start + len);
+            self.freed.forget(start, start + len);
         }
         Ok(start)
     }
 
-    /// Takes `start..end` out of the freed ranges: what lies before and behind it stays.
-    fn forget_freed(&mut self, start: u64, end: u64) {
-        let rest = |freed: Freed| {
-            let before = Freed { end: freed.end.min(start), ..freed };
-            let behind = Freed { start: freed.start.max(end), ..freed };
-            [before, behind].into_iter().filter(|range| range.start < range.end)
-        };
-        if self.freed.iter().any(|freed| freed.start < end && start < freed.end) {
-            self.freed = std::mem::take(&mut self.freed).into_iter().flat_map(rest).collect();
+    /// Ends the rest of the oldest ranges until at most `count` with `bytes` bytes are left.
+    fn end_rest(&mut self, count: usize, bytes: u64) {
+        while self.resting.len() > count || self.resting_bytes > bytes {
+            let Some((start, size)) = self.resting.pop_front() else { return };
+            self.resting_bytes -= size;
+            self.add_free(start, size);
         }
+    }
+
+    /// A range can be allocated.
+    fn add_free(&mut self, addr: u64, extent: u64) {
+        let (mut start, mut size) = (addr, extent);
+        if let Some((&before, &before_size)) = self.free.range(..addr).next_back()
+            && before + before_size == addr
+        {
+            self.free.remove(&before);
+            start = before;
+            size += before_size;
+        }
+        if let Some(after_size) = self.free.remove(&(start + size)) {
+            size += after_size;
+        }
+        self.free.insert(start, size);
     }
 
     /// Counts a launch: messages tell time by them.
@@ -262,7 +353,7 @@ impl Allocator {
     pub fn free_user(&mut self, addr: u64) -> Result<u64, FreeError> {
         match self.live.get(&addr) {
             Some(Block { kind: Kind::User, .. }) => self.free(addr),
-            Some(_) if self.freed.iter().any(|freed| freed.start == addr) => Err(FreeError::Twice(addr)),
+            Some(_) if self.freed.starts_at(addr) => Err(FreeError::Twice(addr)),
             Some(block) => Err(FreeError::Reserved(addr, block.kind)),
             None => self.free(addr),
         }
@@ -274,28 +365,21 @@ impl Allocator {
     /// [`FreeError`].
     pub fn free(&mut self, addr: u64) -> Result<u64, FreeError> {
         let Some(block) = self.live.remove(&addr) else {
-            let twice = self.freed.iter().any(|freed| freed.start == addr);
+            let twice = self.freed.starts_at(addr);
             return Err(if twice { FreeError::Twice(addr) } else { FreeError::NotAnAllocation(addr) });
         };
-        let (mut start, mut size) = (addr, extent(block.len).expect("it was allocated"));
-        if let Some((&before, &before_size)) = self.free.range(..addr).next_back()
-            && before + before_size == addr
-        {
-            self.free.remove(&before);
-            start = before;
-            size += before_size;
-        }
-        if let Some(after_size) = self.free.remove(&(start + size)) {
-            size += after_size;
-        }
-        self.free.insert(start, size);
-        if block.kind == Kind::User {
-            if self.freed.len() >= REMEMBERED {
-                self.freed.pop_front();
-            }
-            self.freed.push_back(Freed { start: addr, end: addr + block.len, launches: self.launches });
-        }
         let extent = extent(block.len).expect("it was allocated");
+        if block.kind == Kind::User {
+            self.freed.add(Freed { start: addr, end: addr + block.len, launches: self.launches });
+            if extent <= self.resting_limit {
+                self.resting.push_back((addr, extent));
+                self.resting_bytes += extent;
+                self.rests_now.push((addr, extent));
+                self.end_rest(RESTING_MAX, self.resting_limit);
+                return Ok(block.len);
+            }
+        }
+        self.add_free(addr, extent);
         self.kept.insert(addr, extent);
         self.kept_bytes += extent;
         self.has_large |= extent >= LARGE;
@@ -304,11 +388,12 @@ impl Allocator {
 
     /// Ranges whose memory is to be given back to the system now, after something was freed: start and bytes.
     pub fn take_unused(&mut self) -> Vec<(u64, u64)> {
+        let rests_now = std::mem::take(&mut self.rests_now);
         if !self.has_large && self.kept_bytes <= KEPT {
-            return Vec::new();
+            return rests_now;
         }
         self.has_large = false;
-        let mut unused: Vec<(u64, u64)> = Vec::new();
+        let mut unused = rests_now;
         for (start, extent) in std::mem::take(&mut self.kept) {
             match unused.last_mut() {
                 Some((before, len)) if *before + *len == start => *len += extent,
@@ -332,8 +417,7 @@ impl Allocator {
             return Err(AccessError::FirstPage { addr });
         }
         let freed = || {
-            let freed = self.freed.iter().rev().find(|freed| (freed.start..freed.end).contains(&addr))?;
-            let Freed { start, end, launches } = *freed;
+            let Freed { start, end, launches } = self.freed.at(addr)?;
             Some(AccessError::Freed { addr, start, end, launches })
         };
         match self.live.range(..=addr).next_back() {
@@ -352,7 +436,12 @@ impl Allocator {
 
     /// Bytes that are not allocated. No single allocation may get all of them: gaps count as far as they reach.
     pub fn free_bytes(&self) -> u64 {
-        self.free.values().sum()
+        self.free.values().sum::<u64>() + self.resting_bytes
+    }
+
+    /// Allocations that the user has not freed: first byte and length.
+    pub fn of_user(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.live.iter().filter(|(_, block)| block.kind == Kind::User).map(|(addr, block)| (*addr, block.len))
     }
 
     /// Live allocations.
@@ -463,6 +552,60 @@ mod tests {
         let large = alloc.allocate(LARGE, Kind::User).unwrap();
         alloc.free(large).unwrap();
         assert!(alloc.take_unused().iter().any(|(start, len)| *start <= large && large + LARGE <= start + len));
+    }
+
+    /// Case 322.
+    #[test]
+    fn freed_ranges_rest_before_they_are_used_again() {
+        let mut alloc = allocator().with_rest();
+        let first = alloc.allocate(100, Kind::User).unwrap();
+        let before = alloc.free_bytes();
+        alloc.free_user(first).unwrap();
+        assert_eq!(alloc.take_unused(), [(first, 2 * PAGE)], "its pages are given back at once");
+        assert_eq!(alloc.free_bytes(), before + 2 * PAGE, "it counts as free");
+        let second = alloc.allocate(100, Kind::User).unwrap();
+        assert_ne!(first, second);
+        let freed = AccessError::Freed { addr: first, start: first, end: first + 100, launches: 0 };
+        assert_eq!(alloc.check_user(first, 1), Err(freed));
+        assert_eq!(alloc.free_user(first), Err(FreeError::Twice(first)));
+        // An eighth of 1 MiB are 32 pages: the 17th range of two pages ends the rest of the oldest one.
+        for _ in 0..16 {
+            let addr = alloc.allocate(100, Kind::User).unwrap();
+            assert_ne!(addr, first);
+            alloc.free_user(addr).unwrap();
+        }
+        assert_eq!(alloc.allocate(100, Kind::User), Ok(first));
+        assert_eq!(alloc.check_user(first, 100), Ok(()));
+    }
+
+    #[test]
+    fn rest_ends_before_an_allocation_fails() {
+        let mut alloc = allocator().with_rest();
+        let blocks: Vec<_> = std::iter::from_fn(|| alloc.allocate(PAGE, Kind::User).ok()).collect();
+        assert_eq!(blocks.len(), 127);
+        let addr = blocks[3];
+        alloc.free_user(addr).unwrap();
+        assert_eq!(alloc.allocate(PAGE, Kind::User), Ok(addr));
+        // What is longer than all that may rest does not rest.
+        let mut alloc = allocator().with_rest();
+        let addr = alloc.allocate(1 << 19, Kind::User).unwrap();
+        alloc.free_user(addr).unwrap();
+        assert_eq!(alloc.allocate(1 << 19, Kind::User), Ok(addr));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "makes 10,000 allocations, which takes minutes there")]
+    fn number_of_ranges_that_rest_or_are_remembered_is_limited() {
+        let mut alloc = Allocator::new(BASE, 1 << 32).with_rest();
+        let blocks: Vec<_> = (0..10_000).map(|_| alloc.allocate(8, Kind::User).unwrap()).collect();
+        for addr in &blocks {
+            alloc.free_user(*addr).unwrap();
+        }
+        assert_eq!(alloc.resting.len(), RESTING_MAX);
+        assert_eq!((alloc.freed.ranges.len(), alloc.freed.order.len()), (REMEMBERED, REMEMBERED));
+        assert_eq!(alloc.of_user().count(), 0);
+        let is_known = |addr: u64| matches!(alloc.check_user(addr, 1), Err(AccessError::Freed { .. }));
+        assert!(is_known(blocks[9_999]) && is_known(blocks[10_000 - REMEMBERED]) && !is_known(blocks[0]));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use hcomm_aicpu::spec::record::CallRecord;
 
+pub use super::check::calls::{Refusals, RefusedCall};
 pub use super::kernel::{KernelEntry, KernelFn};
 use super::stream::KernelLaunch;
 
@@ -16,15 +17,6 @@ pub struct Returned {
     pub batch_left_open: bool,
     /// Queues that it rang, each with the entries rung since the queue was made; `None`: the CPU does not see it.
     pub rung: Option<Vec<(u32, u64)>>,
-}
-
-/// A call of a kernel that was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefusedCall {
-    /// Code that the call gave.
-    pub code: i32,
-    /// Function and reason.
-    pub text: String,
 }
 
 /// Why a kernel did not return.
@@ -76,6 +68,14 @@ pub trait Cpu: Send {
     fn take_record(&mut self, core: usize) -> Option<CallRecord> {
         let _ = core;
         None
+    }
+
+    /// Refused calls of the last kernel on `core`, which has ended, of a CPU that sends [`What::CallRefused`] itself.
+    ///
+    /// [`What::CallRefused`]: crate::event::What::CallRefused
+    fn take_refusals(&mut self, core: usize) -> Refusals {
+        let _ = core;
+        Refusals::default()
     }
 
     /// Gives up the kernel on `core`: the core is not used again before a [`restart`](Self::restart).

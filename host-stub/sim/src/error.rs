@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::alloc::AccessError;
+use super::check::calls::{Refusals, refused_text};
 use super::deadlock::Deadlock;
 use super::decode::{DecodeError, Jetty};
 use super::host_transfer::HostTransfer;
@@ -243,7 +244,11 @@ pub enum DeviceError {
         reason: &'static str,
     },
     /// A kernel returned a code.
-    #[error("stream {stream_id}: kernel {kernel} returned {code} ({})", hcomm_aicpu::spec::code::name(*code as i32))]
+    #[error(
+        "stream {stream_id}: kernel {kernel} returned {code} ({}){}",
+        hcomm_aicpu::spec::code::name(*code as i32),
+        refused_text(.refused)
+    )]
     KernelCode {
         /// Stream of the launch.
         stream_id: u32,
@@ -251,9 +256,24 @@ pub enum DeviceError {
         kernel: String,
         /// What it returned.
         code: u32,
+        /// Its calls that were refused.
+        refused: Box<Refusals>,
+    },
+    /// A kernel returned 0 although calls of it were refused.
+    #[error(
+        "stream {stream_id}: kernel {kernel} returned 0 although calls of it were refused, so that their tasks never ran: \
+         {refused}; return the code of a call that fails"
+    )]
+    RefusalIgnored {
+        /// Stream of the launch.
+        stream_id: u32,
+        /// Kernel.
+        kernel: String,
+        /// The calls.
+        refused: Box<Refusals>,
     },
     /// A kernel panicked or caused an exception.
-    #[error("stream {stream_id}: kernel {kernel} faulted: {text}")]
+    #[error("stream {stream_id}: kernel {kernel} faulted: {text}{}", refused_text(.refused))]
     KernelFault {
         /// Stream of the launch.
         stream_id: u32,
@@ -261,9 +281,15 @@ pub enum DeviceError {
         kernel: String,
         /// What the processor reported.
         text: String,
+        /// Its calls that were refused.
+        refused: Box<Refusals>,
     },
     /// A kernel did not return in time.
-    #[error("stream {stream_id}: kernel {kernel} has not returned within {timeout:?}{}", at(place.as_deref()))]
+    #[error(
+        "stream {stream_id}: kernel {kernel} has not returned within {timeout:?}{}{}",
+        at(place.as_deref()),
+        refused_text(.refused)
+    )]
     KernelTimeout {
         /// Stream of the launch.
         stream_id: u32,
@@ -273,6 +299,8 @@ pub enum DeviceError {
         timeout: Duration,
         /// Where it is, if the processor can tell.
         place: Option<String>,
+        /// Its calls that were refused.
+        refused: Box<Refusals>,
     },
     /// The AI CPU is gone.
     #[error("ai cpu: {0}")]
@@ -321,7 +349,7 @@ impl DeviceError {
             | Self::Closed => RT_TS_ERROR,
             Self::KernelTimeout { .. } => RT_AICPU_TIMEOUT,
             Self::KernelCode { .. } | Self::KernelFault { .. } | Self::Cpu(_) => RT_AICPU_EXCEPTION,
-            Self::BatchLeftOpen { .. } => RT_AICPU_EXCEPTION,
+            Self::BatchLeftOpen { .. } | Self::RefusalIgnored { .. } => RT_AICPU_EXCEPTION,
         }
     }
 }

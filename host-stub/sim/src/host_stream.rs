@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cpu::Returned;
+use super::cpu::{Refusals, Returned};
 use super::error::DeviceError;
 use super::ids::QueueGeneration;
 use super::stream::{KernelLaunch, Op, StreamId, StreamShared};
@@ -26,6 +26,8 @@ pub(crate) struct Running {
     pub(crate) dropped: Vec<(DroppedTasks, bool)>,
     /// What went wrong without the device failing.
     pub(crate) error: Option<DeviceError>,
+    /// Calls of its kernel that were refused.
+    pub(crate) refused: Refusals,
 }
 
 impl Running {

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::check::list::{Check, Level};
-use super::cpu::{CpuFault, RefusedCall, Returned};
+use super::cpu::{CpuFault, Refusals, RefusedCall, Returned};
 use super::decode::{Effect, Until};
 use super::error::{DeviceError, HostTransferError, TaskError};
 use super::event::{NotifyUser, Origin, Range, What};
@@ -156,7 +156,11 @@ impl<M: Memory> Scheduler<M> {
             }
             for RefusedCall { code, text } in self.cpu.take_refused(running.core) {
                 let origin = Some(Origin { launch: running.launch.number, core: running.core });
-                self.shared.events.tell(|| What::CallRefused { origin, code, text: text.into() });
+                self.shared.events.tell(|| What::CallRefused { origin, code, text: text.as_str().into() });
+                running.refused.add(RefusedCall { code, text });
+            }
+            if !matches!(polled, Ok(None)) || now >= running.deadline {
+                running.refused.append(self.cpu.take_refusals(running.core));
             }
             match polled {
                 Ok(None) if now < running.deadline => {}
@@ -164,11 +168,13 @@ impl<M: Memory> Scheduler<M> {
                     let place = self.cpu.whereabouts(running.core);
                     self.cpu.abandon(running.core);
                     let (kernel, timeout) = (running.launch.name.to_string(), running.launch.timeout);
+                    let refused = Box::new(running.refused.clone());
                     return self.launch_failed(id, running, |stream_id| DeviceError::KernelTimeout {
                         stream_id,
                         kernel,
                         timeout,
                         place,
+                        refused,
                     });
                 }
                 Ok(Some(returned)) => {
@@ -179,9 +185,9 @@ impl<M: Memory> Scheduler<M> {
                     return self.kernel_returned(id, running);
                 }
                 Err(fault) => {
-                    let kernel = running.launch.name.to_string();
+                    let (kernel, refused) = (running.launch.name.to_string(), Box::new(running.refused.clone()));
                     return self.launch_failed(id, running, |stream_id| match fault {
-                        CpuFault::Kernel(text) => DeviceError::KernelFault { stream_id, kernel, text },
+                        CpuFault::Kernel(text) => DeviceError::KernelFault { stream_id, kernel, text, refused },
                         CpuFault::Cpu(text) => DeviceError::Cpu(text),
                     });
                 }
@@ -251,6 +257,7 @@ impl<M: Memory> Scheduler<M> {
             queued: None,
             dropped: Vec::new(),
             error: None,
+            refused: Refusals::default(),
             launch,
         };
         if let Err(CpuFault::Cpu(text) | CpuFault::Kernel(text)) = started {
@@ -319,7 +326,7 @@ impl<M: Memory> Scheduler<M> {
     }
 
     fn complete(&mut self, id: StreamId, running: Running, returned: &Returned) {
-        let Running { launch, since, rung, queued, error: dropped, .. } = running;
+        let Running { launch, since, rung, queued, error: dropped, refused, .. } = running;
         let observed = self.queues.observed();
         launch.stats.set(observed.rung - rung, observed.doorbells - since, returned.instructions);
         self.shared.events.tell(|| What::LaunchEnded { launch: launch.number, drained: launch.drain });
@@ -327,11 +334,25 @@ impl<M: Memory> Scheduler<M> {
         let kernel = || launch.name.to_string();
         // A kernel that returns a code has ended in order: its launch failed, the device has not.
         let error = match returned {
-            Returned { code: 0, batch_left_open: false, .. } => dropped,
-            Returned { code: 0, .. } => {
-                self.report(Check::Sync, DeviceError::BatchLeftOpen { stream_id: id, kernel: kernel() })
+            Returned { code: 0, batch_left_open, .. } => {
+                let ignored = refused.lost().filter(|_| !launch.expects_refusals);
+                let ignored = ignored.map(|refused| DeviceError::RefusalIgnored {
+                    stream_id: id,
+                    kernel: kernel(),
+                    refused: Box::new(refused),
+                });
+                let ignored = ignored.and_then(|error| self.report(Check::Calls, error));
+                let left_open = || DeviceError::BatchLeftOpen { stream_id: id, kernel: kernel() };
+                ignored
+                    .or_else(|| batch_left_open.then(left_open).and_then(|error| self.report(Check::Sync, error)))
+                    .or(dropped)
             }
-            Returned { code, .. } => Some(DeviceError::KernelCode { stream_id: id, kernel: kernel(), code: *code }),
+            Returned { code, .. } => Some(DeviceError::KernelCode {
+                stream_id: id,
+                kernel: kernel(),
+                code: *code,
+                refused: Box::new(refused),
+            }),
         };
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.failed |= error.is_some();

@@ -236,6 +236,7 @@ impl Rig {
             entry: KernelEntry::Native(no_kernel as KernelFn),
             args: 0,
             timeout: Duration::from_secs(5),
+            expects_refusals: false,
             drain,
             number: 0,
             stats: Arc::clone(&stats),
@@ -419,7 +420,7 @@ fn kernel_code_fails_the_launch_alone() {
     rig.launch();
     rig.kernel_returns(6);
     rig.settle();
-    let error = DeviceError::KernelCode { stream_id: 9, kernel: "test".into(), code: 6 };
+    let error = DeviceError::KernelCode { stream_id: 9, kernel: "test".into(), code: 6, refused: Box::default() };
     assert_eq!(rig.stream.peek(), Waited::Done(Some(error)));
     assert_eq!(rig.shared.failed.get(), None);
     rig.launch();

@@ -64,6 +64,8 @@ pub struct KernelLaunch {
     pub timeout: Duration,
     /// It completes only with the last task that the kernel has queued.
     pub drain: bool,
+    /// A kernel that returns 0 after a refused call has not failed: its calls are there to be refused.
+    pub expects_refusals: bool,
     /// Number in the order of starts, from 1; the scheduler sets it.
     pub number: u64,
     /// Filled in when it has completed.

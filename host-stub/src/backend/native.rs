@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ use super::Tables;
 use super::log::TARGET;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::KernelLaunch;
-use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, Returned};
+use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, Refusals, RefusedCall, Returned};
 use hcomm_sim::deterministic::{Gone, pause};
 use hcomm_sim::event::{Origin, SiteId, What};
 use hcomm_sim::hosts::spawn_own;
@@ -61,6 +61,9 @@ struct Job {
 /// How the last kernel of a core ended; taken by the scheduler.
 type Outcome = Arc<Mutex<Option<Result<Returned, CpuFault>>>>;
 
+/// Refused calls of the kernel on a core; taken by the scheduler.
+type Refused = Arc<Mutex<Refusals>>;
+
 struct Worker {
     jobs: Sender<Job>,
     outcome: Outcome,
@@ -75,6 +78,8 @@ pub struct NativeCpu {
     records: bool,
     /// A core's thread starts with its first launch.
     workers: [Option<Worker>; CORES],
+    /// Of the last kernel of each core, also of one that was given up.
+    refused: [Refused; CORES],
 }
 
 impl NativeCpu {
@@ -96,7 +101,13 @@ impl NativeCpu {
             // `tail` as an atomic word.
             unsafe { device.set_record_rings(DeviceAddr(rings)) };
         }
-        Self { shared: Arc::clone(shared), device: device.into(), records, workers: [const { None }; CORES] }
+        Self {
+            shared: Arc::clone(shared),
+            device: device.into(),
+            records,
+            workers: [const { None }; CORES],
+            refused: Default::default(),
+        }
     }
 
     fn worker(&mut self, core: usize) -> std::io::Result<&Worker> {
@@ -106,7 +117,9 @@ impl NativeCpu {
             let outcome = Outcome::default();
             let (shared, device, result) = (Arc::clone(&self.shared), Arc::clone(&self.device), Arc::clone(&outcome));
             let records = self.records;
-            let run = move || work(&receiver, &shared, &device, records, &result);
+            let refused = Refused::default();
+            self.refused[core] = Arc::clone(&refused);
+            let run = move || work(&receiver, &shared, &device, records, &result, &refused);
             let thread = spawn_own(format!("aicpu-{core}"), run)?;
             *slot = Some(Worker { jobs: sender, outcome, thread });
         }
@@ -137,11 +150,15 @@ impl Cpu for NativeCpu {
             return Err(CpuFault::Kernel(text));
         }
         let Some(worker) = &self.workers[core] else { return Ok(None) };
-        worker.outcome.lock().unwrap_or_else(PoisonError::into_inner).take().transpose()
+        lock(&worker.outcome).take().transpose()
     }
 
     fn is_polled(&self) -> bool {
         false
+    }
+
+    fn take_refusals(&mut self, core: usize) -> Refusals {
+        std::mem::take(&mut *lock(&self.refused[core]))
     }
 
     fn restart(&mut self) -> Result<(), CpuFault> {
@@ -166,14 +183,22 @@ impl Drop for NativeCpu {
 }
 
 /// A core's thread.
-fn work(jobs: &Receiver<Job>, shared: &Arc<Shared<SharedMemory>>, device: &Device, records: bool, outcome: &Outcome) {
+fn work(
+    jobs: &Receiver<Job>,
+    shared: &Arc<Shared<SharedMemory>>,
+    device: &Device,
+    records: bool,
+    outcome: &Outcome,
+    refused: &Refused,
+) {
     for job in jobs {
         let Job { origin, .. } = job;
         if shared.turn.begin_core(origin.core).is_err() {
             return;
         }
         let records = Cell::new(records.then(|| RecordReader::resume(&*shared.memory, origin.core)));
-        CURRENT.set(Some(Current { shared: Arc::clone(shared), origin, rung: RefCell::default(), records }));
+        let (shared_again, refused) = (Arc::clone(shared), Arc::clone(refused));
+        CURRENT.set(Some(Current { shared: shared_again, origin, rung: RefCell::default(), records, refused }));
         let args = std::ptr::with_exposed_provenance::<c_void>(job.args as usize);
         let result = device.run(origin.core, || catch_unwind(AssertUnwindSafe(|| (job.kernel)(args))));
         with_current((), Current::send_records);
@@ -183,10 +208,14 @@ fn work(jobs: &Receiver<Job>, shared: &Arc<Shared<SharedMemory>>, device: &Devic
             Err(busy) => Err(CpuFault::Cpu(busy.to_string())),
             Ok((Err(payload), _)) => Err(CpuFault::Kernel(format!("panic: {}", panic_text(&*payload)))),
         };
-        *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        *lock(outcome) = Some(result);
         shared.inbox.send(Command::CoreEnded);
         shared.turn.end_core(origin.core);
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn panic_text(payload: &(dyn Any + Send)) -> &str {
@@ -205,6 +234,7 @@ struct Current {
     rung: RefCell<Vec<(u32, u64)>>,
     /// Of the calls that the kernel makes, if they are recorded.
     records: Cell<Option<RecordReader>>,
+    refused: Refused,
 }
 
 impl Current {
@@ -342,6 +372,7 @@ impl Platform for NativePlatform {
         log::warn!(target: TARGET, "{text}");
         with_current((), |current| {
             let (origin, code) = (Some(current.origin), error.code());
+            lock(&current.refused).add(RefusedCall { code, text: text.clone() });
             current.shared.events.send(|| What::CallRefused { origin, code, text: text.as_str().into() });
         });
     }

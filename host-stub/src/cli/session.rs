@@ -58,7 +58,8 @@ pub struct SessionArgs {
     /// Inject a fault, see below. May be given more than once.
     #[arg(long = "fault", value_name = "SPEC")]
     faults: Vec<FaultRule>,
-    /// Limit of a kernel, and of a task that waits in its queue. 5 with --fault; without it 1900 and 60.
+    /// Limit of a kernel, and of a task that waits in its queue. 5 with --fault; without it 1900 (or
+    /// HCOMM_SIM_LAUNCH_TIMEOUT) and 60.
     #[arg(long, value_name = "SECONDS", value_parser = number::seconds)]
     timeout: Option<u64>,
     /// How long a wait may last while the device can make no progress. Default: HCOMM_SIM_DEADLOCK_LIMIT, else the
@@ -181,7 +182,7 @@ impl Session {
             ..Default::default()
         };
         if let Some(timeout) = args.timeout.map(Duration::from_secs).or(args.fault_timeout()) {
-            (options.launch_timeout, options.task_timeout) = (timeout, timeout);
+            (options.launch_timeout, options.task_timeout) = (Some(timeout), timeout);
         }
         for rule in &args.faults {
             // Standard error: standard output may be one JSON object. The line shows the number that a seed has chosen.

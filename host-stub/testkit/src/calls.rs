@@ -5,7 +5,7 @@ use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::{Call, CallListParams};
-use host_stub::{DeviceBuffer, Error, Stream, ThreadConfig};
+use host_stub::{DeviceBuffer, Error, LaunchOptions, Stream, ThreadConfig};
 use zerocopy::IntoBytes;
 
 use crate::Rig;
@@ -80,7 +80,7 @@ impl Rig {
         let (entries, codes) = (self.buffer(list.as_bytes()), self.buffer(&vec![0xee; list.len() * 4]));
         let (header, count) = (CallListParams::HEADER, list.len() as u64);
         let params = CallListParams { header, list: entries.addr(), count, codes: codes.addr() };
-        self.stream.launch(&self.device.load_kernel("call_list").unwrap(), &params).unwrap();
+        self.launch_call_list(&self.stream, &params, false);
         Launched { _list: entries, codes }
     }
 
@@ -92,7 +92,7 @@ impl Rig {
         let (entries, codes) = (self.buffer(list.as_bytes()), self.buffer(&vec![0xee; list.len() * 4]));
         let (header, count) = (CallListParams::HEADER, list.len() as u64);
         let params = CallListParams { header, list: entries.addr(), count, codes: codes.addr() };
-        stream.launch_and_drain(&self.device.load_kernel("call_list").unwrap(), &params).unwrap();
+        self.launch_call_list(stream, &params, true);
         Launched { _list: entries, codes }
     }
 
@@ -121,13 +121,20 @@ impl Rig {
         let entries = self.buffer(if list.is_empty() { &[0] } else { list.as_bytes() });
         let (header, count) = (CallListParams::HEADER, list.len() as u64);
         let params = CallListParams { header, list: entries.addr(), count, codes: codes.addr() };
-        self.stream.launch_and_drain(&self.device.load_kernel("call_list").unwrap(), &params).unwrap();
+        self.launch_call_list(&self.stream, &params, true);
         self.stream.synchronize()
     }
 
     /// Codes of the calls of a launch.
     pub fn codes(&self, launched: &Launched) -> Vec<i32> {
         self.read_codes(&launched.codes)
+    }
+
+    /// The caller looks at the codes: calls may be refused.
+    fn launch_call_list(&self, stream: &Stream, params: &CallListParams, drain: bool) {
+        let options = LaunchOptions { drain, expects_refusals: true, ..LaunchOptions::default() };
+        let kernel = self.device.load_kernel("call_list").unwrap();
+        stream.launch_bytes_with(&kernel, params.as_bytes(), options).unwrap();
     }
 
     fn read_codes(&self, codes: &DeviceBuffer) -> Vec<i32> {

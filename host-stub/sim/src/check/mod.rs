@@ -3,6 +3,7 @@
 //! | part | what it knows |
 //! |---|---|
 //! | [`happens_before`] | which actor knows of which others: vector clocks over host calls, streams, launches and queues |
+//! | [`calls`] | calls that were refused and whose codes a kernel has ignored |
 //! | [`list`] | which checks a device makes |
 //! | [`race`] | the race check: accesses that nothing orders |
 //! | [`report`] | what a report of a race says |
@@ -11,6 +12,7 @@
 //! | [`init`] | bytes that were never written since their allocation |
 //! | [`ranges`] | maps from byte ranges |
 
+pub mod calls;
 pub mod findings;
 pub mod happens_before;
 pub mod history;

@@ -150,7 +150,7 @@ fn each_of_many_threads_hears_what_it_waited_for() {
     }
     rig.kernel_returns(7);
     rig.settle();
-    let error = DeviceError::KernelCode { stream_id: 9, kernel: "test".into(), code: 7 };
+    let error = DeviceError::KernelCode { stream_id: 9, kernel: "test".into(), code: 7, refused: Box::default() };
     for waiting in &first {
         assert_eq!(waiting.wait(Duration::ZERO), Waited::Done(Some(error.clone())));
     }
