@@ -8,7 +8,7 @@ export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 HOST_STUB := cargo run --locked --release -p host-stub --
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-fast test-aarch64 soak card-test card-package mutants planted msrv loom miri memcheck fuzz bench ci fmt lint doc image lib capi install headers headers-check setup clean help
+.PHONY: run test test-fast test-aarch64 soak card-test card-package mutants planted msrv loom miri memcheck fuzz bench ci fmt lint doc image linux lib capi install headers headers-check setup clean help
 
 run: image ## copy 256 bytes through the AArch64 image and check them; FILE=path copies a file, ARGS="..." adds options
 ifeq ($(origin FILE),command line)
@@ -17,7 +17,7 @@ else
 	$(HOST_STUB) run $(ARGS)
 endif
 
-test: image capi ## run every test, on both CPUs
+test: image capi linux ## run every test, on all CPUs
 	cargo test --locked --workspace --no-fail-fast; status=$$?; make card-test && exit $$status
 
 test-fast: ## run the tests that need neither image nor QEMU nor a C compiler: an answer in a minute
@@ -32,7 +32,7 @@ test-aarch64: ## run the tests of the device crate as AArch64 programs of Linux
 		-p hcomm-aicpu -p hcomm-device-tests --lib --tests
 
 # Random sequences against the model, seeds of two cores on one handle, and copies between which host and device sleep.
-soak: image ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU, 10,000 whitelists
+soak: image linux ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU, 10,000 whitelists
 	HCOMM_MODEL_CASES=$(or $(CASES),10000) HCOMM_STRESS_SEEDS=$(or $(SEEDS),5000) \
 		HCOMM_WAKE_ROUNDS=$(or $(ROUNDS),1000000) \
 		cargo test --locked -p hcomm-tests --test model --test stress --test cases_ring -- --nocapture
@@ -74,7 +74,7 @@ fuzz: ## feed each fuzz target for a minute; SECONDS=n sets how long, TARGETS=".
 			"$(TARGET_DIR)/fuzz/corpus/$$target" fuzz/corpus/$$target -- -max_total_time=$(or $(SECONDS),60); \
 	done
 
-bench: image ## measure, and print one table; BENCH_JSON=path writes it as JSON too
+bench: image linux ## measure, and print one table; BENCH_JSON=path writes it as JSON too
 	cargo bench --locked -p hcomm-tests --bench performance
 
 ci: ## run what CI runs
@@ -97,6 +97,10 @@ ifneq ($(KERNEL),)
 else
 	cargo build --locked -p hcomm-kernel --features image --target $(IMAGE_TARGET) --profile image
 endif
+
+linux: setup ## build what the AI CPU linux runs: runner, libccl_kernel.so and the stock kernels, for AArch64 Linux
+	@scripts/setup.sh linux
+	scripts/linux.sh
 
 lib: setup ## build the libraries for C and C++, of the host and of kernels
 	@scripts/setup.sh linux

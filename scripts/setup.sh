@@ -94,6 +94,9 @@ check_cross() {
     { have aarch64-linux-gnu-gcc && have aarch64-linux-gnu-g++; } ||
         install_packages "a compiler for AArch64" gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
     have c++ || install_packages "a C++ compiler" g++
+    # What the linker of AArch64 programs loads; comes with the C++ compiler.
+    [ -e /usr/aarch64-linux-gnu/lib/libstdc++.so.6 ] ||
+        install_packages "the C++ library for AArch64" libstdc++6-arm64-cross libc6-arm64-cross
     have qemu-aarch64 || install_packages "QEMU for programs (qemu-aarch64)" qemu-user
 }
 

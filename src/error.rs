@@ -243,6 +243,9 @@ pub enum Error {
     /// A time in seconds that is negative, not a number, or 2^32 and more.
     #[error("time-out of {0} s is not within 0..2^32")]
     BadTimeout(f32),
+    /// With feature `extern-abi`: an entry point of the program's library has refused the call, and has told why.
+    #[error("the library that the kernel is loaded with answers {} ({})", .0, code::name(*.0))]
+    Library(i32),
     /// The thread's communicator is being suspended.
     #[error("sq {sq_id} is suspended")]
     Suspended {
@@ -451,7 +454,9 @@ impl Error {
             Self::CommNotLocked => code::HCCL_E_NOT_FOUND,
             Self::ReduceNotSupported { .. } | Self::AclrtNotifyNotSupported(_) => code::HCCL_E_NOT_SUPPORT,
             Self::BadHandle(_) | Self::WrongEngine { .. } => code::HCCL_E_NOT_FOUND,
+            Self::NoCore if cfg!(feature = "own-threads") => code::HCCL_E_NOT_SUPPORT,
             Self::NoCore => code::HCCL_E_UNAVAIL,
+            Self::Library(code) => *code,
             Self::AddressOverflow { .. } | Self::TooLarge { .. } | Self::BadParams(_) => code::HCCL_E_PARA,
             Self::CountTooLarge { .. } | Self::Misaligned { .. } | Self::BadTimeout(_) => code::HCCL_E_PARA,
             Self::BadNotifyId { .. } => code::HCCL_E_PARA,

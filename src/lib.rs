@@ -20,10 +20,20 @@
 //! It does not touch data: an address is a number here, and whether it is device memory shows when the task runs. It
 //! does not allocate, and it does not run tasks.
 #![cfg_attr(not(test), no_std)]
+#![cfg_attr(feature = "extern-abi", allow(dead_code, reason = "what queues tasks is that of another library"))]
 
+#[cfg(not(feature = "extern-abi"))]
+pub mod abi;
+#[cfg(feature = "extern-abi")]
+#[path = "extern_abi.rs"]
 pub mod abi;
 #[cfg(feature = "c-platform")]
 pub mod c_platform;
+#[cfg(not(feature = "extern-abi"))]
+mod calls;
+#[cfg(feature = "extern-abi")]
+#[path = "extern_calls.rs"]
+mod calls;
 mod channel;
 mod comms;
 mod context;

@@ -1,13 +1,10 @@
 //! Communication thread: the safe interface of its operations.
 
-use crate::context::on_core;
+use crate::calls;
 use crate::error::Error;
-use crate::ops::{self, aclrt_notify, copy, notify, reduce};
 use crate::spec::DeviceAddr;
 use crate::spec::data_type::{DataType, ReduceOp};
-use crate::spec::record::EntryPoint;
 use crate::spec::thread::ThreadHandle;
-use crate::sq;
 
 /// A live thread of any engine, of the device that runs the caller: what a notify can be sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +28,8 @@ impl Peer {
         if handle.0 == 0 {
             return Err(Error::NullThread);
         }
-        on_core(|core, _| {
-            core.table().live(handle)?;
-            Ok(Self(handle))
-        })
+        calls::check_live(handle)?;
+        Ok(Self(handle))
     }
 
     /// The handle that the thread was looked up by.
@@ -54,10 +49,8 @@ impl Thread {
         if handle.0 == 0 {
             return Err(Error::NullThread);
         }
-        on_core(|core, _| {
-            core.table().live(handle)?.aicpu_descriptor()?;
-            Ok(Self(Peer(handle)))
-        })
+        calls::check_aicpu(handle)?;
+        Ok(Self(Peer(handle)))
     }
 
     /// Queues a copy of `len` bytes from `src` to `dst`, in as many tasks as the chunk rule needs, and returns; the copy
@@ -69,7 +62,7 @@ impl Thread {
     /// [`Error::DoorbellRefused`].
     #[inline]
     pub fn local_copy(&self, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
-        copy::local_copy(self.handle(), dst, src, len)
+        calls::local_copy(self.handle(), dst, src, len)
     }
 
     /// Queues `dst[i] = op(dst[i], src[i])` for `count` elements, in as many tasks as the chunk rule needs, and returns.
@@ -88,7 +81,7 @@ impl Thread {
         data_type: DataType,
         op: ReduceOp,
     ) -> Result<(), Error> {
-        reduce::local_reduce(self.handle(), dst, src, count, data_type, op)
+        calls::local_reduce(self.handle(), dst, src, count, data_type, op)
     }
 
     /// Queues a task that sets notify `index` of thread `to`.
@@ -98,7 +91,7 @@ impl Thread {
     /// [`local_copy`](Self::local_copy).
     #[inline]
     pub fn notify_record(&self, to: Peer, index: u32) -> Result<(), Error> {
-        notify::notify_record(self.handle(), to.handle(), index)
+        calls::notify_record(self.handle(), to.handle(), index)
     }
 
     /// Queues a task that waits for notify `index` of this thread for up to `timeout_s` seconds (0 = without limit) and clears
@@ -108,7 +101,7 @@ impl Thread {
     /// As [`notify_record`](Self::notify_record).
     #[inline]
     pub fn notify_wait(&self, index: u32, timeout_s: u32) -> Result<(), Error> {
-        notify::notify_wait(self.handle(), index, timeout_s)
+        calls::notify_wait(self.handle(), index, timeout_s)
     }
 
     /// [`notify_wait`](Self::notify_wait) with the limit that is set for the core, see [`timeout`](crate::timeout).
@@ -116,8 +109,7 @@ impl Thread {
     /// # Errors
     /// As [`notify_wait`](Self::notify_wait).
     pub fn notify_wait_default(&self, index: u32) -> Result<(), Error> {
-        let timeout_s = on_core(|core, _| Ok(core.notify_wait_timeout_s()))?;
-        self.notify_wait(index, timeout_s)
+        calls::notify_wait_default(self.handle(), index)
     }
 
     /// Queues a task that sets the notify with this id, which the host has made by itself (`aclrtGetNotifyId`).
@@ -126,7 +118,7 @@ impl Thread {
     /// [`Error::NoCore`], [`Error::BadHandle`], [`Error::AclrtNotifyNotSupported`], [`Error::BadNotifyId`], then as
     /// [`local_copy`](Self::local_copy).
     pub fn aclrt_notify_record(&self, id: u64) -> Result<(), Error> {
-        ops::slow(self.handle(), aclrt_notify::Record { id })
+        calls::aclrt_notify_record(self.handle(), id)
     }
 
     /// Queues a task that waits for the notify with this id for up to `timeout_s` seconds (0 = without limit) and clears it.
@@ -134,7 +126,7 @@ impl Thread {
     /// # Errors
     /// As [`aclrt_notify_record`](Self::aclrt_notify_record).
     pub fn aclrt_notify_wait(&self, id: u64, timeout_s: u32) -> Result<(), Error> {
-        ops::slow(self.handle(), aclrt_notify::Wait { id, timeout_s })
+        calls::aclrt_notify_wait(self.handle(), id, timeout_s)
     }
 
     /// Waits until the device has taken every task queued on this thread, and rings first for those that a batch has
@@ -143,7 +135,7 @@ impl Thread {
     /// # Errors
     /// [`Error::QueueFull`] with no entry wanted after that time, and as [`local_copy`](Self::local_copy).
     pub fn join(&self, timeout_us: u64) -> Result<(), Error> {
-        self.drain(Some(timeout_us), EntryPoint::JOIN)
+        calls::join(self.handle(), timeout_us)
     }
 
     /// [`join`](Self::join) with the limit of a call that waits for room in a full queue.
@@ -151,12 +143,7 @@ impl Thread {
     /// # Errors
     /// As [`join`](Self::join).
     pub fn synchronize(&self) -> Result<(), Error> {
-        self.drain(None, EntryPoint::SYNCHRONIZE)
-    }
-
-    fn drain(&self, timeout_us: Option<u64>, entry: EntryPoint) -> Result<(), Error> {
-        let handle = self.handle();
-        on_core(|core, io| sq::drain(io, core.device().queues(), core.queues(), handle, timeout_us, entry))
+        calls::synchronize(self.handle())
     }
 
     /// The thread as one that notifies are sent to.

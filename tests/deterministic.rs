@@ -146,7 +146,7 @@ fn events_are_recorded_also_without_a_seed() {
 #[test]
 fn deterministic_mode_is_refused_with_qemu() {
     let options = DeviceOptions { cpu: Cpu::Qemu, deterministic: Some(1), ..DeviceOptions::default() };
-    assert!(matches!(Device::open(options), Err(Error::DeterministicQemu)));
+    assert!(matches!(Device::open(options), Err(Error::NotDeterministic)));
 }
 
 extern "C-unwind" fn never_returns(_args: *const c_void) -> u32 {

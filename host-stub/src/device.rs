@@ -11,15 +11,17 @@ use hcomm_aicpu::spec::comm::{COMM_ENTRY_SIZE, MAX_COMMS};
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
 
+use crate::backend::linux::{LinuxCpu, RunnerFiles};
 use crate::backend::native::{self, NativeCpu};
 use crate::backend::places::ProgramPlaces;
 use crate::backend::qemu::QemuCpu;
 use crate::backend::{Tables, callers};
 use crate::buffer::DeviceBuffer;
 use crate::error::Error;
-use crate::inner::{Inner, RECOVERY_TIMEOUT};
+use crate::inner::{Inner, Linux, RECOVERY_TIMEOUT};
 use crate::kernel::Kernel;
-use crate::loader::Image;
+use crate::library::{Kernels, Library};
+use crate::loader::{Image, LoadError};
 use crate::options::{Cpu, DeviceOptions};
 use crate::trace::lines::Lines;
 use crate::trace::session::Recording;
@@ -73,7 +75,7 @@ impl Device {
         let options = options.complete()?;
         let checks = options.checks.unwrap_or(Checks::DEFAULT);
         let seats = match (options.deterministic, options.cpu) {
-            (Some(_), Cpu::Qemu) => return Err(Error::DeterministicQemu),
+            (Some(_), Cpu::Qemu | Cpu::Linux) => return Err(Error::NotDeterministic),
             (Some(seed), Cpu::Native) => {
                 Some(Arc::new(Seats::new(Box::new(Seed::new(seed)), native::CORES, options.watchdog)))
             }
@@ -85,8 +87,9 @@ impl Device {
         };
         let image = match options.cpu {
             Cpu::Qemu => Some(Arc::new(Image::open(options.image.as_deref())?)),
-            Cpu::Native => None,
+            Cpu::Native | Cpu::Linux => None,
         };
+        let runner = if options.cpu == Cpu::Linux { Some(RunnerFiles::find()?) } else { None };
         let memory = Arc::new(SharedMemory::new(options.hbm_size)?);
         let mut alloc = Allocator::new(memory.hbm_base(), memory.hbm_size());
         if checks.is_on(Check::Free) {
@@ -98,8 +101,8 @@ impl Device {
         let tables = Tables { threads: table, comms: comm_table, channels };
         // A product that is not supported refuses its threads: no task of any format is ever queued on it.
         let soc = options.product.soc.unwrap_or(Soc::Ascend950);
-        let Events { feed: events, findings, recording } =
-            feed(&options, checks, soc, memory.slot(), &turn, image.as_ref())?;
+        let places = ProgramPlaces { image: image.clone(), runner: runner.as_ref().map(|_| Arc::clone(&memory)) };
+        let Events { feed: events, findings, recording } = feed(&options, checks, soc, memory.slot(), &turn, &places)?;
         let shared = Arc::new(Shared {
             memory: Arc::clone(&memory),
             soc,
@@ -113,6 +116,9 @@ impl Device {
             events,
             turn,
         });
+        let linux = runner
+            .as_ref()
+            .map(|files| Linux { kernels: Arc::new(Kernels::new(&memory)), stock: files.stock_kernels() });
         if let Some(recording) = &recording {
             recording.opened(&shared);
         }
@@ -120,7 +126,12 @@ impl Device {
         let records = checks.is_on(Check::Race) || recording.is_some() && options.deterministic.is_none();
         let cpu: Box<dyn hcomm_sim::cpu::Cpu> = match &image {
             Some(image) => Box::new(QemuCpu::start(&memory, image, tables, soc, options.icount, records)?),
-            None => Box::new(NativeCpu::new(&shared, tables, soc, records)),
+            None => match (&linux, runner) {
+                (Some(linux), Some(files)) => {
+                    Box::new(LinuxCpu::start(&shared, files, &linux.kernels, tables, soc, records)?)
+                }
+                _ => Box::new(NativeCpu::new(&shared, tables, soc, records)),
+            },
         };
         let config = SchedulerConfig {
             faults: options.faults.clone(),
@@ -151,7 +162,7 @@ impl Device {
         };
         let thread = thread.map_err(Error::Spawn)?;
         let refused_doorbell = match options.cpu {
-            Cpu::Qemu => RefusedDoorbell::ByStatus,
+            Cpu::Qemu | Cpu::Linux => RefusedDoorbell::ByStatus,
             Cpu::Native => RefusedDoorbell::ByAnswer,
         };
         Ok(Self(Arc::new(Inner {
@@ -161,6 +172,7 @@ impl Device {
             comms: Mutex::new(CommTable::new(comm_table, memory.slot())),
             scheduler: OnceLock::from(thread),
             image,
+            linux,
             next_stream_id: AtomicU32::new(1),
             kernel_faults,
             findings,
@@ -274,20 +286,56 @@ impl Device {
         events.host_call()
     }
 
-    /// The image that the AI CPU runs; none on [`Cpu::Native`].
+    /// The image that the AI CPU runs; only on [`Cpu::Qemu`].
     pub fn image(&self) -> Option<&Image> {
         self.0.image.as_deref()
     }
 
-    /// The kernel with this name: of the image, or of this program on [`Cpu::Native`].
+    /// The kernel with this name: of the image, of this program on [`Cpu::Native`], of the stock library on [`Cpu::Linux`].
     ///
     /// # Errors
     /// No kernel has this name; the message lists all kernels.
     pub fn load_kernel(&self, name: &str) -> Result<Kernel, Error> {
         match &self.0.image {
             Some(image) => Ok(Kernel::new(name, KernelEntry::Image(image.kernel(name)?.entry))),
-            None => Kernel::linked(name),
+            None => match &self.0.linux {
+                Some(linux) => {
+                    let stock = Library::read(&linux.stock)
+                        .map_err(|reason| LoadError::Library { path: linux.stock.clone(), reason })?;
+                    if !stock.has(name) {
+                        let kernels = stock.functions().map(ToOwned::to_owned).collect();
+                        return Err(LoadError::NoSuchKernel { name: name.to_owned(), kernels }.into());
+                    }
+                    self.library_kernel(&stock, name)
+                }
+                None => Kernel::linked(name),
+            },
         }
+    }
+
+    /// Function `name` of a library as a kernel of [`Cpu::Linux`]. The runner loads the library with the first launch.
+    ///
+    /// # Errors
+    /// The library has no such function, or the file has changed since the device has loaded it; a device on another CPU.
+    pub fn library_kernel(&self, library: &Library, name: &str) -> Result<Kernel, Error> {
+        let Some(linux) = &self.0.linux else { return Err(Error::WrongCpu(name.to_owned())) };
+        let path = library.path();
+        let failed = |reason| LoadError::Library { path: path.to_owned(), reason };
+        if !library.has(name) {
+            return Err(failed(format!("it has no function {name}")).into());
+        }
+        let place = linux.kernels.place(library, name).map_err(failed)?;
+        Ok(Kernel::new(name, KernelEntry::Library(place)))
+    }
+
+    /// Checks that the runner of a device on [`Cpu::Linux`] can load this library.
+    ///
+    /// # Errors
+    /// The file has changed since the device has loaded it; a device on another CPU.
+    pub fn check_library(&self, library: &Library) -> Result<(), Error> {
+        let path = library.path();
+        let Some(linux) = &self.0.linux else { return Err(Error::WrongCpu(path.display().to_string())) };
+        Ok(linux.kernels.check(library).map_err(|reason| LoadError::Library { path: path.to_owned(), reason })?)
     }
 
     /// Resets a device that has failed, or whose kernel never ends: the AI CPU starts again, queues are empty, and the
@@ -322,10 +370,9 @@ impl Device {
                 let shared = &self.0.shared;
                 let mut builder = Builder::new(self.slot(), self.0.options.deterministic.is_some());
                 self.trace().events.iter().for_each(|event| builder.on(event));
-                let lines = shared
-                    .events
-                    .sites()
-                    .map(|sites| Lines::new(sites, Box::new(ProgramPlaces { image: self.0.image.clone() })));
+                let runner = self.0.linux.as_ref().map(|_| Arc::clone(&shared.memory));
+                let places = ProgramPlaces { image: self.0.image.clone(), runner };
+                let lines = shared.events.sites().map(|sites| Lines::new(sites, Box::new(places)));
                 let mut timeline = builder.timeline(&|site| lines.as_ref()?.text(site));
                 let races = self.0.findings.as_ref().map_or_else(Vec::new, |findings| findings.all());
                 races.iter().for_each(|race| finding::mark(&mut timeline, race));
@@ -367,7 +414,7 @@ fn feed(
     soc: Soc,
     slot: usize,
     turn: &Arc<dyn Turn>,
-    image: Option<&Arc<Image>>,
+    places: &ProgramPlaces,
 ) -> Result<Events, Error> {
     let file = options.trace_file()?;
     let on = || Feed::new(slot, Arc::clone(turn), MAX_QUEUES);
@@ -379,7 +426,7 @@ fn feed(
     };
     let Some(sites) = feed.sites() else { return Ok(Events { feed, findings: None, recording: None }) };
     let (mut feed, mut findings, mut recording) = (feed, None, None);
-    let places = || Box::new(ProgramPlaces { image: image.cloned() });
+    let places = || Box::new(places.clone());
     if checks.is_on(Check::Race) || file.is_some() {
         feed = feed.with_callers(callers::return_addresses);
     }

@@ -64,6 +64,14 @@ pub enum Error {
         /// Id of the process that has opened it.
         owner: u32,
     },
+    /// A program or file that a CPU needs is not there.
+    #[error("{what}: type `{command}`")]
+    MissingTool {
+        /// What is missing.
+        what: String,
+        /// What to type.
+        command: String,
+    },
     /// The device did not start.
     #[error("ai cpu does not start: {0}")]
     Boot(String),
@@ -90,9 +98,9 @@ pub enum Error {
     },
     /// Deterministic mode on a CPU that has none.
     #[error(
-        "deterministic mode is for the native cpu only: qemu picks its own order; open the device with Cpu::Native"
+        "deterministic mode is for the native cpu only: qemu and linux pick their own order; open the device with Cpu::Native"
     )]
-    DeterministicQemu,
+    NotDeterministic,
     /// The scheduler's thread has ended, by a panic.
     #[error("the device's scheduler has ended")]
     SchedulerGone,

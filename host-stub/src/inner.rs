@@ -1,6 +1,7 @@
 //! What all handles to a device share: the device's parts, and whether it still works.
 #![forbid(unsafe_code)]
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use hcomm_aicpu::spec::DeviceAddr;
 
 use crate::error::Error;
+use crate::library::Kernels;
 use crate::loader::Image;
 use crate::options::DeviceOptions;
 use crate::trace::session::Recording;
@@ -29,6 +31,14 @@ pub(crate) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Allocations that are listed of those that nothing has freed.
 const LISTED_LEAKS: usize = 16;
 
+/// What a device on [`Cpu::Linux`](crate::Cpu::Linux) has.
+pub(crate) struct Linux {
+    /// Kernels that the runner has a name of.
+    pub(crate) kernels: Arc<Kernels>,
+    /// Library with the stock kernels.
+    pub(crate) stock: PathBuf,
+}
+
 /// What all handles to a device share.
 pub(crate) struct Inner {
     pub(crate) shared: Arc<Shared<SharedMemory>>,
@@ -37,6 +47,7 @@ pub(crate) struct Inner {
     pub(crate) comms: Mutex<CommTable>,
     pub(crate) scheduler: OnceLock<JoinHandle<()>>,
     pub(crate) image: Option<Arc<Image>>,
+    pub(crate) linux: Option<Linux>,
     pub(crate) next_stream_id: AtomicU32,
     pub(crate) kernel_faults: Mutex<FaultCounter>,
     /// What the checks have found; `None`: there are none.

@@ -49,6 +49,7 @@ impl Kernel {
         match self.entry {
             KernelEntry::Native(_) => cpu == Cpu::Native,
             KernelEntry::Image(_) => cpu == Cpu::Qemu,
+            KernelEntry::Library(_) => cpu == Cpu::Linux,
         }
     }
 }

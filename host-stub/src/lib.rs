@@ -7,11 +7,12 @@
 //! | [`Stream`], [`Kernel`] | launches kernels and waits for them |
 //! | [`control`] | notifies of streams, and the pair of notifies that orders a launch with its stream |
 //! | [`loader`] | reads the device image |
+//! | [`library`] | reads kernel libraries of the Linux CPU |
 //! | [`mod@file`] | opens files that a user names, without waiting, and reads them up to a limit |
 //! | [`signals`] | turns signals of writes into errors |
 //! | [`trace`] | files with the timeline of a run |
 //! | [`product`] | the products, and what threads of each engine may do on them |
-//! | [`backend`] | the AI CPU: threads of the host ([`Cpu::Native`]) or the AArch64 image in QEMU ([`Cpu::Qemu`]) |
+//! | [`backend`] | the AI CPU: threads of the host ([`Cpu::Native`]), the AArch64 image in QEMU ([`Cpu::Qemu`]), or a process that loads AArch64 libraries ([`Cpu::Linux`]) |
 //! | [`sim`] | the device itself: memory, hardware queues, scheduler, SDMA engines, descriptor decoder |
 //!
 //! A device pointer is one number everywhere: in the host process, in the image and in a descriptor. HBM of the device
@@ -65,6 +66,7 @@ pub mod file;
 mod inner;
 mod kernel;
 mod launch;
+pub mod library;
 mod limits;
 pub mod loader;
 mod options;

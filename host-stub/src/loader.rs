@@ -87,6 +87,14 @@ pub enum LoadError {
         /// Bytes in memory.
         len: u64,
     },
+    /// A library can't be used.
+    #[error("library {}: {reason}", path.display())]
+    Library {
+        /// File.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// No kernel has this name.
     #[error("no kernel {name}: there are {}", kernels.join(", "))]
     NoSuchKernel {
@@ -297,17 +305,8 @@ pub fn find() -> Result<PathBuf, LoadError> {
     if let Some(path) = std::env::var_os(IMAGE_VAR) {
         return Ok(path.into());
     }
-    let mut folders = Vec::new();
-    if let Some(folder) = std::env::var_os("CARGO_TARGET_DIR") {
-        folders.push(PathBuf::from(folder));
-    }
-    // The target folder that this program was built in: the one that holds target/debug/host-stub or .../deps/test.
-    if let Ok(program) = std::env::current_exe() {
-        folders.extend(program.ancestors().skip(2).take(3).map(Path::to_owned));
-    }
-    folders.push(Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"));
     let mut looked = Vec::new();
-    for folder in folders {
+    for folder in target_folders() {
         for profile in ["image", "release", "debug"] {
             let path = folder.join("aarch64-unknown-none").join(profile).join("hcomm-image");
             if path.is_file() {
@@ -319,6 +318,20 @@ pub fn find() -> Result<PathBuf, LoadError> {
     looked.retain(|path| path.to_string_lossy().contains("/image/"));
     looked.dedup();
     Err(LoadError::NotBuilt(looked))
+}
+
+/// Target folders that may hold what was built for this program.
+pub(crate) fn target_folders() -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    if let Some(folder) = std::env::var_os("CARGO_TARGET_DIR") {
+        folders.push(PathBuf::from(folder));
+    }
+    // The target folder that this program was built in: the one that holds target/debug/host-stub or .../deps/test.
+    if let Ok(program) = std::env::current_exe() {
+        folders.extend(program.ancestors().skip(2).take(3).map(Path::to_owned));
+    }
+    folders.push(Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"));
+    folders
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ pub enum Cpu {
     Qemu,
     /// The kernels that are linked into this program, on threads of the host.
     Native,
+    /// Kernels of AArch64 Linux libraries, in a process of their own.
+    Linux,
 }
 
 /// How a device is opened.
@@ -39,7 +41,7 @@ pub struct DeviceOptions {
     pub product: &'static Product,
     /// Bytes of HBM, a multiple of 1 MiB. Memory that is not used costs nothing.
     pub hbm_size: u64,
-    /// The image; `None`: [`crate::loader::find`] looks for it. [`Cpu::Native`] ignores it.
+    /// The image; `None`: [`crate::loader::find`] looks for it. For [`Cpu::Qemu`] alone.
     pub image: Option<PathBuf>,
     /// Entries of a ring, unless [`ThreadConfig::depth`](crate::ThreadConfig::depth) sets another number.
     pub queue_depth: u32,

@@ -1,7 +1,9 @@
 //! A kernel that fails on purpose, for tests of the host and for fault plans.
 
 use hcomm_aicpu::Error;
+#[cfg(not(feature = "linux"))]
 use hcomm_aicpu::port::Platform;
+#[cfg(not(feature = "linux"))]
 use hcomm_aicpu::port::hooks::Hooks;
 use hcomm_aicpu::spec::code::HCCL_E_NOT_SUPPORT;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
@@ -62,11 +64,11 @@ kernel! {
     /// For [`Misbehaviour::PANIC`].
     pub fn misbehave(params: &MisbehaveParams) -> Result<i32, Error> {
         match params.kind {
-            #[cfg(target_os = "none")]
+            #[cfg(any(target_os = "none", feature = "linux"))]
             Misbehaviour::DATA_ABORT => exception::data_abort(),
-            #[cfg(target_os = "none")]
+            #[cfg(any(target_os = "none", feature = "linux"))]
             Misbehaviour::UNDEFINED => exception::undefined(),
-            #[cfg(target_os = "none")]
+            #[cfg(any(target_os = "none", feature = "linux"))]
             Misbehaviour::STACK_OVERFLOW => exception::stack_overflow(0),
             Misbehaviour::PANIC => panic!("a kernel that was asked to panic"),
             Misbehaviour::HANG => hang(),
@@ -81,7 +83,10 @@ kernel! {
 /// Never returns, and costs a host processor next to nothing.
 fn hang() -> u64 {
     loop {
+        #[cfg(not(feature = "linux"))]
         embedded_hal::delay::DelayNs::delay_us(&mut Hooks.delay(), 100);
+        #[cfg(feature = "linux")]
+        core::hint::spin_loop();
     }
 }
 
@@ -91,8 +96,8 @@ fn log_flood() -> u64 {
     0
 }
 
-/// What only the image's processor can survive.
-#[cfg(target_os = "none")]
+/// What a processor of its own can survive: not that of the host process.
+#[cfg(any(target_os = "none", feature = "linux"))]
 mod exception {
     use core::arch::asm;
     use core::hint::black_box;

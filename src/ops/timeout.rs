@@ -1,5 +1,6 @@
 //! Limits of waits, for the core that runs the caller and until its kernel ends.
 
+#[cfg(not(feature = "extern-abi"))]
 use crate::context::change_core;
 use crate::error::Error;
 
@@ -8,8 +9,11 @@ use crate::error::Error;
 /// # Errors
 /// [`Error::BadTimeout`] for a number that is negative, not a number, or 2^32 and more; [`Error::NoCore`].
 pub fn set_sq_full(seconds: f32) -> Result<(), Error> {
-    let seconds = whole_seconds(seconds)?;
-    change_core(|core| core.queues().set_sq_full_timeout_us(u64::from(seconds) * 1_000_000))
+    let whole = whole_seconds(seconds)?;
+    #[cfg(not(feature = "extern-abi"))]
+    return change_core(|core| core.queues().set_sq_full_timeout_us(u64::from(whole) * 1_000_000));
+    #[cfg(feature = "extern-abi")]
+    crate::abi::result(crate::abi::HcommThreadResAcquireTimeOut(whole as f32))
 }
 
 /// Sets how long a queued wait without a limit of its own waits for its notify; 0 = without limit. Whole seconds, as
@@ -18,8 +22,11 @@ pub fn set_sq_full(seconds: f32) -> Result<(), Error> {
 /// # Errors
 /// As [`set_sq_full`].
 pub fn set_notify_wait(seconds: f32) -> Result<(), Error> {
-    let seconds = whole_seconds(seconds)?;
-    change_core(|core| core.set_notify_wait_timeout_s(seconds))
+    let whole = whole_seconds(seconds)?;
+    #[cfg(not(feature = "extern-abi"))]
+    return change_core(|core| core.set_notify_wait_timeout_s(whole));
+    #[cfg(feature = "extern-abi")]
+    crate::abi::result(crate::abi::HcommSetNotifyWaitTimeOut(whole as f32))
 }
 
 /// Rounds up: a part of a second must not become 0, which means no limit.

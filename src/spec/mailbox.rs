@@ -100,6 +100,14 @@ impl FaultKind {
     pub const PANIC: Self = Self(2);
     /// The boot block is not one that this image understands: `message` tells why.
     pub const BOOT: Self = Self(3);
+    /// Linux runner: signal `vector` with code `esr`, at `elr`, for address `far`. `message` has what more is known.
+    pub const SIGNAL: Self = Self(4);
+    /// Linux runner: the kernel has called `exit` with status `esr`.
+    pub const EXIT: Self = Self(5);
+    /// Linux runner: no fault. The host has asked where the core is: at `elr`.
+    pub const PLACE: Self = Self(6);
+    /// Linux runner: a kernel can't be loaded; `message` tells why.
+    pub const LOAD: Self = Self(7);
 }
 
 /// Written by a core that cannot continue; the core then stops. Written last: `kind`.
@@ -108,7 +116,7 @@ impl FaultKind {
 pub struct FaultRecord {
     /// What happened.
     pub kind: FaultKind,
-    /// Exception vector, 0..16.
+    /// Exception vector, 0..16; number of the signal.
     pub vector: u32,
     /// Launch that was running, 0 = none.
     pub seq: u64,

@@ -28,6 +28,7 @@ pub mod map;
 pub mod params;
 pub mod queue;
 pub mod record;
+pub mod runner;
 pub mod soc;
 pub mod stars910;
 pub mod stars950;

@@ -1,6 +1,5 @@
 //! Kernel binaries: an operator description, and the library or image that it names.
 
-use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use super::process::{current_device, process};
 use host_stub::Cpu;
 use host_stub::Kernel;
 use host_stub::file;
+use host_stub::library as aarch64;
 use host_stub::loader::{Image, LoadError};
 
 /// Largest description, in bytes.
@@ -92,8 +92,8 @@ pub fn load(path: &Path, mode: Mode) -> Result<u64, CallError> {
     let json: Value =
         serde_json::from_slice(&text).map_err(|source| BinaryError::NotJson { path: path.to_owned(), source })?;
     let cpu = device.options().cpu;
-    let mut binary =
-        Binary { index, device, path: path.to_owned(), operators: BTreeMap::new(), libraries: BTreeMap::new() };
+    let (operators, libraries, read) = Default::default();
+    let mut binary = Binary { index, device, path: path.to_owned(), operators, libraries, read };
     for (name, value) in object(path, "the file", &json)? {
         let (library, function) = operator(path, name, value)?;
         let library = match (cpu, mode) {
@@ -103,6 +103,7 @@ pub fn load(path: &Path, mode: Mode) -> Result<u64, CallError> {
         };
         match cpu {
             Cpu::Native => binary.open_library(&library)?,
+            Cpu::Linux => binary.read_library(&library)?,
             Cpu::Qemu if mode == Mode::Beside => binary.check_image(&library)?,
             Cpu::Qemu => {}
         }
@@ -184,6 +185,17 @@ impl Binary {
         Ok(())
     }
 
+    /// Reads a library that the runner is to load.
+    fn read_library(&mut self, path: &Path) -> Result<(), CallError> {
+        if self.read.contains_key(path) {
+            return Ok(());
+        }
+        let library = aarch64::Library::read(path).map_err(|reason| load_error(path, &reason))?;
+        self.device.check_library(&library)?;
+        self.read.insert(path.to_owned(), library);
+        Ok(())
+    }
+
     /// The image in QEMU was chosen when the device was opened: another one can't be added to it.
     fn check_image(&self, path: &Path) -> Result<(), CallError> {
         let image = Image::open(Some(path)).map_err(|error| load_error(path, &error))?;
@@ -201,6 +213,12 @@ impl Binary {
             let known = self.operators.keys().cloned().collect();
             return Err(BinaryError::NoOperator { path: self.path.clone(), name: name.to_owned(), known }.into());
         };
+        if let Some(library) = self.read.get(&operator.library) {
+            if !library.has(&operator.function) {
+                return Err(self.no_function(operator).into());
+            }
+            return Ok(self.device.library_kernel(library, &operator.function)?);
+        }
         let Some(library) = self.libraries.get(&operator.library) else {
             return match self.device.load_kernel(&operator.function) {
                 Err(host_stub::Error::Load(LoadError::NoSuchKernel { .. })) => Err(self.no_function(operator).into()),

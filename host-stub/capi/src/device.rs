@@ -12,7 +12,7 @@ use super::{stderr_log, support, thread_end};
 use hcomm_mapping::SLOTS;
 use host_stub::{Cpu, Device, DeviceOptions};
 
-/// Environment variable that chooses the AI CPU: `native` (default) or `qemu`.
+/// Environment variable that chooses the AI CPU: `native` (default), `qemu` or `linux`.
 const CPU_VAR: &str = "HCOMM_SIM_CPU";
 /// Environment variable with the number of devices.
 const DEVICES_VAR: &str = "HCOMM_SIM_DEVICES";
@@ -55,7 +55,10 @@ fn options() -> Result<DeviceOptions, CallError> {
         None => Cpu::Native,
         Some(value) if value == "native" => Cpu::Native,
         Some(value) if value == "qemu" => Cpu::Qemu,
-        Some(value) => return Err(CallError::Invalid(format!("{CPU_VAR} is {value:?}: must be native or qemu"))),
+        Some(value) if value == "linux" => Cpu::Linux,
+        Some(value) => {
+            return Err(CallError::Invalid(format!("{CPU_VAR} is {value:?}: must be native, qemu or linux")));
+        }
     };
     Ok(DeviceOptions { cpu, product: support::product()?, ..DeviceOptions::default() })
 }

@@ -151,7 +151,7 @@ fn acl_code_of(error: &Error) -> i32 {
         Error::Thread(ThreadError::NoNotifies { .. }) => ACL_ERROR_RT_NO_NOTIFY_RESOURCE,
         Error::Timeout { .. } => ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
         Error::Load(LoadError::NoSuchKernel { .. }) => ACL_ERROR_KERNEL_NOT_FOUND,
-        Error::WrongCpu(_) => ACL_ERROR_OP_LOAD_FAILED,
+        Error::WrongCpu(_) | Error::Load(LoadError::Library { .. }) => ACL_ERROR_OP_LOAD_FAILED,
         _ => ACL_ERROR_RT_FAILURE,
     }
 }

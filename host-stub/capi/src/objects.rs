@@ -13,6 +13,7 @@ use super::host_block::HostBlock;
 use super::owner::InUse;
 use host_stub::comm::Comm;
 use host_stub::control::Notify;
+use host_stub::library as aarch64;
 use host_stub::{Device, DeviceBuffer, Kernel, Stream};
 
 /// A device that is open.
@@ -69,6 +70,8 @@ pub struct Binary {
     pub operators: BTreeMap<String, Operator>,
     /// By path, native libraries only. They stay mapped when this is dropped: a kernel of theirs may still run.
     pub libraries: BTreeMap<PathBuf, Library>,
+    /// By path, libraries of the Linux CPU.
+    pub read: BTreeMap<PathBuf, aarch64::Library>,
 }
 
 /// A kernel, and its binary.

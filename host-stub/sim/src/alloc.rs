@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use hcomm_aicpu::spec::runner::HBM_STEP;
+
 use crate::message::debug_is_the_message;
 
 /// Page of the device, in bytes. Allocations start on one, so that a free page lies between any two.
@@ -247,6 +249,8 @@ pub struct Allocator {
     /// One of them was a large allocation.
     has_large: bool,
     launches: u64,
+    /// Steps that have ever held an allocation, a bit for each.
+    steps: Vec<u64>,
 }
 
 impl Allocator {
@@ -268,6 +272,7 @@ impl Allocator {
             kept_bytes: 0,
             has_large: false,
             launches: 0,
+            steps: vec![0; size.div_ceil(64 * HBM_STEP) as usize],
         }
     }
 
@@ -305,6 +310,9 @@ impl Allocator {
             self.free.insert(start + extent, size - extent);
         }
         self.live.insert(start, Block { len, kind });
+        for step in (start - self.base) / HBM_STEP..=(start + len - 1 - self.base) / HBM_STEP {
+            self.steps[(step / 64) as usize] |= 1 << (step % 64);
+        }
         let again: Vec<u64> = self.kept.range(start..start + extent).map(|(start, _)| *start).collect();
         for start in again {
             self.kept_bytes -= self.kept.remove(&start).unwrap_or(0);
@@ -434,6 +442,28 @@ impl Allocator {
         }
     }
 
+    /// Steps of [`HBM_STEP`] bytes that have ever held an allocation: bit *n* of word *n / 64* is step *n*.
+    pub fn steps(&self) -> &[u64] {
+        &self.steps
+    }
+
+    /// Where `addr` is, in words: in which allocation, or how far from the nearest one. `None`: not in HBM.
+    pub fn place(&self, addr: u64) -> Option<String> {
+        if !(self.base..self.end).contains(&addr) {
+            return None;
+        }
+        let text =
+            |(start, block): (&u64, &Block)| format!("{} {start:#x}..{:#x}", block.kind.name(), start + block.len);
+        let before = self.live.range(..=addr).next_back();
+        if let Some(inside) = before.filter(|(start, block)| addr < **start + block.len) {
+            return Some(format!("in {}", text(inside)));
+        }
+        let behind = before.map(|one| (addr - (one.0 + one.1.len), format!("bytes after {}", text(one))));
+        let ahead = self.live.range(addr..).next().map(|one| (one.0 - addr, format!("bytes before {}", text(one))));
+        let nearest = behind.into_iter().chain(ahead).min_by_key(|(bytes, _)| *bytes);
+        Some(nearest.map_or("nothing is allocated".to_owned(), |(bytes, text)| format!("{bytes} {text}")))
+    }
+
     /// Bytes that are not allocated. No single allocation may get all of them: gaps count as far as they reach.
     pub fn free_bytes(&self) -> u64 {
         self.free.values().sum::<u64>() + self.resting_bytes
@@ -472,6 +502,37 @@ mod tests {
         let second = alloc.allocate(4096, Kind::User).unwrap();
         let third = alloc.allocate(4097, Kind::User).unwrap();
         assert_eq!((first, second, third), (BASE + 0x1000, BASE + 0x3000, BASE + 0x5000));
+    }
+
+    /// Case 344.
+    #[test]
+    fn an_address_is_told_by_the_nearest_allocation() {
+        let mut alloc = Allocator::new(BASE, 1 << 30);
+        let place = |alloc: &Allocator, addr| alloc.place(addr).unwrap();
+        assert_eq!((alloc.place(BASE - 1), alloc.place(BASE + (1 << 30))), (None, None));
+        assert_eq!(place(&alloc, BASE), "nothing is allocated");
+        let (first, second) = (alloc.allocate(100, Kind::User).unwrap(), alloc.allocate(64, Kind::Ring).unwrap());
+        let names = (
+            format!("a user buffer {first:#x}..{:#x}", first + 100),
+            format!("the ring of a queue {second:#x}..{:#x}", second + 64),
+        );
+        assert_eq!(place(&alloc, first + 99), format!("in {}", names.0));
+        assert_eq!(place(&alloc, first + 100), format!("0 bytes after {}", names.0));
+        assert_eq!(place(&alloc, second - 8), format!("8 bytes before {}", names.1));
+        assert_eq!(place(&alloc, BASE), format!("4096 bytes before {}", names.0));
+    }
+
+    #[test]
+    fn steps_stay_once_they_have_held_an_allocation() {
+        let mut alloc = Allocator::new(BASE, 8 << 30);
+        assert_eq!(alloc.steps(), [0, 0]);
+        let first = alloc.allocate(1, Kind::User).unwrap();
+        assert_eq!(alloc.steps(), [1, 0]);
+        let second = alloc.allocate(2 * HBM_STEP, Kind::User).unwrap();
+        assert_eq!(alloc.steps(), [7, 0]);
+        alloc.free(first).unwrap();
+        alloc.free(second).unwrap();
+        assert_eq!(alloc.steps(), [7, 0]);
     }
 
     #[test]

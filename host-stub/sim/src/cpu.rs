@@ -78,6 +78,11 @@ pub trait Cpu: Send {
         Refusals::default()
     }
 
+    /// What all kernels end with when one of them fails; `None`: they go on.
+    fn ends_with(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Gives up the kernel on `core`: the core is not used again before a [`restart`](Self::restart).
     fn abandon(&mut self, core: usize);
 

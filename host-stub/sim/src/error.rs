@@ -302,6 +302,18 @@ pub enum DeviceError {
         /// Its calls that were refused.
         refused: Box<Refusals>,
     },
+    /// A kernel ended because another one on the same processor did.
+    #[error("stream {stream_id}: kernel {kernel} ended with {what}, by {by}")]
+    KernelEnded {
+        /// Stream of the launch.
+        stream_id: u32,
+        /// Kernel.
+        kernel: String,
+        /// What both ran in.
+        what: &'static str,
+        /// The error of the other one.
+        by: String,
+    },
     /// The AI CPU is gone.
     #[error("ai cpu: {0}")]
     Cpu(String),
@@ -329,6 +341,14 @@ fn at(place: Option<&str>) -> String {
 }
 
 impl DeviceError {
+    /// Whether a kernel of another stream than this one has failed.
+    pub(crate) fn is_of_kernel_beside(&self, id: u32) -> bool {
+        match self {
+            Self::KernelFault { stream_id, .. } | Self::KernelTimeout { stream_id, .. } => *stream_id != id,
+            _ => false,
+        }
+    }
+
     /// The runtime's number for it (507xxx). A wait that ends without its notify is 507048, in time or not; whatever else
     /// goes wrong in a queue, 507001;
     /// a kernel that is too slow is 507017; one that ends in any way but with 0, and an AI CPU that is gone, 507018.
@@ -349,7 +369,7 @@ impl DeviceError {
             | Self::Closed => RT_TS_ERROR,
             Self::KernelTimeout { .. } => RT_AICPU_TIMEOUT,
             Self::KernelCode { .. } | Self::KernelFault { .. } | Self::Cpu(_) => RT_AICPU_EXCEPTION,
-            Self::BatchLeftOpen { .. } | Self::RefusalIgnored { .. } => RT_AICPU_EXCEPTION,
+            Self::BatchLeftOpen { .. } | Self::RefusalIgnored { .. } | Self::KernelEnded { .. } => RT_AICPU_EXCEPTION,
         }
     }
 }

@@ -152,12 +152,18 @@ impl HostStream {
         kernel.map(|running| running.deadline).or_else(|| self.wait?.deadline)
     }
 
-    /// Ends everything with an error. Gives the parameters of its launches: a kernel that still runs may read them.
-    pub(crate) fn end_all(&mut self, error: &DeviceError) -> Vec<u64> {
+    /// Ends everything with an error. Gives the parameters of its launches: a kernel that still runs may read them. `with`: what all
+    /// kernels end with when one of them fails.
+    pub(crate) fn end_all(&mut self, error: &DeviceError, with: Option<&'static str>) -> Vec<u64> {
         let mut args = Vec::new();
         if let Some(running) = self.running.take() {
             args.push(running.launch.args);
-            self.shared.complete(Some(error.clone()));
+            let (stream_id, kernel) = (self.shared.id(), running.launch.name.to_string());
+            let beside = with.filter(|_| error.is_of_kernel_beside(stream_id) && running.returned.is_none());
+            self.shared.complete(Some(match beside {
+                Some(what) => DeviceError::KernelEnded { stream_id, kernel, what, by: error.to_string() },
+                None => error.clone(),
+            }));
         }
         if !self.ended.is_empty() {
             // The work of a launch that has completed may be what failed.

@@ -12,4 +12,6 @@ pub enum KernelEntry {
     Native(KernelFn),
     /// An address of the image.
     Image(u64),
+    /// A function of a library of the Linux CPU: place of its name in the low part of memory.
+    Library(u64),
 }

@@ -437,9 +437,10 @@ impl<M: Memory> Scheduler<M> {
     }
 
     pub(super) fn end_all(&mut self, error: &DeviceError) {
+        let with = self.cpu.ends_with();
         for stream in self.streams.values_mut() {
             // Parameters of what still runs stay allocated: the kernel may read them.
-            self.launches.keep(stream.end_all(error));
+            self.launches.keep(stream.end_all(error, with));
         }
     }
 

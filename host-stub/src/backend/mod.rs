@@ -1,13 +1,17 @@
 //! The AI CPU: runs kernels, takes launches and reports their end.
 
 pub mod callers;
+pub mod linux;
 pub mod log;
+mod mailbox;
+mod modules;
 pub mod native;
 pub mod places;
 mod process;
 pub mod qemu;
 mod refusals;
 mod report;
+mod runner;
 mod spawn;
 mod symbols;
 

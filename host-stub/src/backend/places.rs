@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use hcomm_mapping::SharedMemory;
 use hcomm_sim::check::findings::Places;
 use hcomm_sim::event::{Program, Site};
 
-use super::symbols::{Place, Symbols};
+use super::modules;
+use super::symbols::{Locate, Place, Symbols};
 use crate::loader::Image;
 
 /// Largest file that is read for its symbols.
@@ -28,9 +30,12 @@ struct File {
 static SYMBOLS: Mutex<Option<HashMap<File, Symbols<'static>>>> = Mutex::new(None);
 
 /// Places of a device's programs.
+#[derive(Clone)]
 pub struct ProgramPlaces {
-    /// `None`: kernels run in this process.
+    /// The image that kernels are in.
     pub image: Option<Arc<Image>>,
+    /// Memory in which the runner tells what it has loaded. Without image and runner kernels run in this process.
+    pub runner: Option<Arc<SharedMemory>>,
 }
 
 impl Places for ProgramPlaces {
@@ -55,7 +60,10 @@ impl ProgramPlaces {
         let module = match (program, &self.image) {
             (Program::Process, _) => module_of(addr),
             (Program::Image, Some(image)) => Some(Module { path: image.path.clone(), addr, is_own: false }),
-            (Program::Image, None) => None,
+            (Program::Image, None) => self.runner.as_ref().and_then(|memory| {
+                let modules::Located { path, addr, is_own } = modules::locate(memory, addr)?;
+                Some(Module { path, addr, is_own })
+            }),
         };
         let Some(Module { path, addr, is_own }) = module else { return Vec::new() };
         let is_own_library = is_own && path.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"));
@@ -182,7 +190,7 @@ mod tests {
     fn place_of_a_return_address_is_the_line_of_its_call() {
         let line = line!() + 1;
         let frames = here();
-        let places = ProgramPlaces { image: None };
+        let places = ProgramPlaces { image: None, runner: None };
         let found: Vec<_> = places.places(Program::Process, frames[2] - 1);
         let expected = ("host-stub/src/backend/places.rs".to_owned(), line);
         assert_eq!(found.first().and_then(|found| found.place.line.clone()), Some(expected));

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use hcomm_aicpu::spec::mailbox::{BACKTRACE_LEN, FaultKind, FaultRecord};
 use hcomm_aicpu::spec::map::{IMAGE_PHYS, IMAGE_SIZE};
 
-use super::symbols::{Place, Symbols};
+use super::symbols::{Locate, Place, Symbols};
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::memory::Memory;
 
@@ -29,30 +29,30 @@ mod class {
     pub const BREAKPOINT: u64 = 0x3c;
 }
 
-/// A record in shared memory.
-struct Record<'m> {
-    memory: &'m SharedMemory,
-    phys: u64,
+/// A record in shared memory, at the address `phys`.
+pub struct Record<'m> {
+    pub memory: &'m SharedMemory,
+    pub phys: u64,
 }
 
 impl Record<'_> {
-    fn word64(&self, offset: usize) -> u64 {
+    pub fn word64(&self, offset: usize) -> u64 {
         self.memory.word64(self.phys + offset as u64).load(Ordering::Relaxed)
     }
 
-    fn word32(&self, offset: usize) -> u32 {
+    pub fn word32(&self, offset: usize) -> u32 {
         self.memory.word32(self.phys + offset as u64).load(Ordering::Relaxed)
     }
 
     /// The text at `offset`; the word at `len` has its length in bytes, which is not trusted to be at most `max`.
-    fn text(&self, offset: usize, len: usize, max: usize) -> String {
+    pub fn text(&self, offset: usize, len: usize, max: usize) -> String {
         let mut bytes = vec![0; (self.word32(len) as usize).min(max)];
         self.memory.read_low(self.phys + offset as u64, &mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Addresses of the calls on the stack, innermost first.
-    fn callers(&self) -> impl Iterator<Item = u64> {
+    pub fn callers(&self) -> impl Iterator<Item = u64> {
         let words = (0..BACKTRACE_LEN).map(|index| self.word64(offset_of!(FaultRecord, backtrace) + index * 8));
         // A return address is behind the call.
         words.take_while(|addr| *addr != 0).map(|addr| addr - 1)
@@ -108,7 +108,7 @@ fn callers(stack: Range<u64>, mut fp: u64, word: impl Fn(u64) -> u64) -> Vec<u64
 
 /// "in f (file:line), called by g (file:line), ...": the function at `at` and the calls that led there, without the panic
 /// machinery, and without a stale link register: one that lies in the function that `at` is in.
-fn way(symbols: &Symbols, at: u64, callers: impl IntoIterator<Item = u64>) -> String {
+pub fn way(symbols: &impl Locate, at: u64, callers: impl IntoIterator<Item = u64>) -> String {
     let mut callers = callers.into_iter().peekable();
     let symbol = symbols.symbol(at);
     callers.next_if(|addr| symbol != 0 && symbols.symbol(*addr) == symbol);

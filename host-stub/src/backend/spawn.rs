@@ -127,6 +127,14 @@ impl Group {
         }
     }
 
+    /// Sends a signal to the program, if it has not ended.
+    pub fn signal(&self, signal: Signal) {
+        if self.is_alive && self.owner == std::process::id() {
+            // It fails only for a process that has ended.
+            let _ = rustix::process::kill_process(self.program, signal);
+        }
+    }
+
     /// Ends every process of the group.
     pub fn kill(&mut self) {
         if !std::mem::take(&mut self.is_alive) || self.owner != std::process::id() {

@@ -43,6 +43,17 @@ impl std::fmt::Display for Place {
     }
 }
 
+/// What knows where an address is.
+pub trait Locate {
+    /// Where `addr` is: the function that the code was written in first, then those that it was inlined into. At least one.
+    fn places(&self, addr: u64) -> Vec<Place>;
+
+    /// First address of the symbol that `addr` belongs to, 0 if it is in none.
+    fn symbol(&self, addr: u64) -> u64 {
+        self.places(addr)[0].symbol
+    }
+}
+
 /// A function of the symbol table.
 struct Symbol {
     start: u64,
@@ -97,41 +108,6 @@ impl<'d> Symbols<'d> {
         Self { lines, build, functions, start, stack }
     }
 
-    /// Where `addr` is: the function that the code was written in first, then those that it was inlined into. At least one.
-    pub fn places(&self, addr: u64) -> Vec<Place> {
-        let index = self.functions.partition_point(|symbol| symbol.start <= addr);
-        let symbol = index.checked_sub(1).map(|index| &self.functions[index]).filter(|symbol| addr < symbol.end);
-        let base = symbol.map_or(Place::default(), |symbol| Place {
-            function: symbol.name.clone(),
-            line: None,
-            symbol: symbol.start,
-            crate_name: None,
-        });
-        let mut places = Vec::new();
-        if let Some(mut frames) = self.lines.as_ref().and_then(|lines| lines.find_frames(addr).skip_all_loads().ok()) {
-            // Frames after one that can't be read are left out.
-            while let Ok(Some(frame)) = frames.next() {
-                let mut place = base.clone();
-                if let Some(Ok(name)) = frame.function.as_ref().map(|name| name.demangle()) {
-                    place.function = plain(&name).to_owned();
-                }
-                let location = frame.location.and_then(|location| Some((location.file?, location.line?)));
-                place.crate_name = location.and_then(|(file, _)| self.crate_of(file));
-                place.line = location.map(|(file, line)| (self.short(file), line));
-                places.push(place);
-            }
-        }
-        if places.is_empty() {
-            places.push(base);
-        }
-        places
-    }
-
-    /// First address of the symbol that `addr` belongs to, 0 if it is in none.
-    pub fn symbol(&self, addr: u64) -> u64 {
-        self.places(addr)[0].symbol
-    }
-
     /// The crate of a source file: the one with the innermost folder that it is in.
     fn crate_of(&self, file: &str) -> Option<String> {
         let is_inside = |(folder, _): &&(PathBuf, String)| Path::new(file).starts_with(folder);
@@ -158,6 +134,37 @@ impl<'d> Symbols<'d> {
     /// Whether `addr` is in the page below the stack: a stack that has overflowed.
     pub fn is_stack_guard(&self, addr: u64) -> bool {
         addr < self.stack.start && self.stack.start - addr <= GUARD_PAGE
+    }
+}
+
+impl Locate for Symbols<'_> {
+    fn places(&self, addr: u64) -> Vec<Place> {
+        let index = self.functions.partition_point(|symbol| symbol.start <= addr);
+        let symbol = index.checked_sub(1).map(|index| &self.functions[index]).filter(|symbol| addr < symbol.end);
+        let base = symbol.map_or(Place::default(), |symbol| Place {
+            function: symbol.name.clone(),
+            line: None,
+            symbol: symbol.start,
+            crate_name: None,
+        });
+        let mut places = Vec::new();
+        if let Some(mut frames) = self.lines.as_ref().and_then(|lines| lines.find_frames(addr).skip_all_loads().ok()) {
+            // Frames after one that can't be read are left out.
+            while let Ok(Some(frame)) = frames.next() {
+                let mut place = base.clone();
+                if let Some(Ok(name)) = frame.function.as_ref().map(|name| name.demangle()) {
+                    place.function = plain(&name).to_owned();
+                }
+                let location = frame.location.and_then(|location| Some((location.file?, location.line?)));
+                place.crate_name = location.and_then(|(file, _)| self.crate_of(file));
+                place.line = location.map(|(file, line)| (self.short(file), line));
+                places.push(place);
+            }
+        }
+        if places.is_empty() {
+            places.push(base);
+        }
+        places
     }
 }
 

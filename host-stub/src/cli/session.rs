@@ -99,6 +99,8 @@ pub enum CpuArg {
     Qemu,
     /// The same kernel in this process.
     Native,
+    /// The same kernel in a library of AArch64 Linux, in a process of its own.
+    Linux,
 }
 
 impl CpuArg {
@@ -107,6 +109,7 @@ impl CpuArg {
         match self {
             Self::Qemu => "qemu (AArch64 image)",
             Self::Native => "native (this process)",
+            Self::Linux => "linux (AArch64 library)",
         }
     }
 }
@@ -116,6 +119,7 @@ impl From<CpuArg> for Cpu {
         match cpu {
             CpuArg::Qemu => Self::Qemu,
             CpuArg::Native => Self::Native,
+            CpuArg::Linux => Self::Linux,
         }
     }
 }

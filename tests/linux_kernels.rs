@@ -1,0 +1,159 @@
+//! Kernels of AArch64 Linux libraries in C++, launched by C programs on the CPU `linux`: what arrives, and what is said when a kernel
+//! ends out of turn.
+
+mod c_kit;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use c_kit::{LONG, WARNINGS, folder, limited, operator, output, program, run, source};
+use hcomm_kernel::ListedCopy;
+use hcomm_testkit::{Rig, pattern, root, target_dir};
+use host_stub::library::Library;
+use host_stub::{Cpu, DeviceOptions};
+
+/// What `make linux` has built.
+fn runner() -> PathBuf {
+    let path = target_dir().join("aarch64-unknown-linux-gnu/linux/hcomm-runner");
+    assert!(path.exists(), "{} is not there: build it with `make linux`", path.display());
+    path
+}
+
+/// Compiles a source into a library for AArch64 Linux, all `Hcomm*` undefined.
+fn library(source: &Path, out: &Path, options: &[&str]) {
+    let mut command = Command::new("aarch64-linux-gnu-g++");
+    command.args(["-std=c++17", "-g", "-O1", "-fPIC", "-shared"]).args(WARNINGS);
+    command.arg("-I").arg(root().join("include")).arg("-I").arg(root().join("tests/c"));
+    run(command.arg(source).args(options).arg("-o").arg(out));
+}
+
+/// A folder with `liblinux_kernel.so` and a description of its kernels.
+fn kernels(test: &str) -> (PathBuf, PathBuf) {
+    let folder = folder(test);
+    library(&source("linux_kernel.cpp"), &folder.join("liblinux_kernel.so"), &[]);
+    let functions = [
+        ("Copy", "copy_all"),
+        ("WritesNull", "writes_null"),
+        ("WritesUnmapped", "writes_unmapped"),
+        ("Aborts", "aborts"),
+        ("Throws", "throws"),
+        ("Exits", "exits"),
+        ("ExitsAtOnce", "exits_at_once"),
+        ("Overflows", "overflows"),
+        ("Loops", "loops"),
+        ("CopiesInAThread", "copies_in_a_thread"),
+        ("Meets", "meets"),
+    ];
+    let operators = functions.map(|(name, function)| operator(name, "liblinux_kernel.so", function));
+    let description = folder.join("k.json");
+    std::fs::write(&description, format!("{{{}}}", operators.join(",\n"))).unwrap();
+    (folder, description)
+}
+
+fn on_linux(command: &mut Command) -> &mut Command {
+    command.env("HCOMM_SIM_CPU", "linux").env("HCOMM_RUNNER", runner())
+}
+
+/// What `linux_launch.c` prints about kernels that are launched together, and its error output.
+fn launch(program: &Path, description: &Path, operators: &[&str]) -> (String, String) {
+    let Output { status, stdout, stderr } = output(on_linux(limited(program, LONG).arg(description).args(operators)));
+    let (text, errors) = (String::from_utf8_lossy(&stdout).into_owned(), String::from_utf8_lossy(&stderr).into_owned());
+    assert!(status.success(), "{status}\n{text}{errors}");
+    assert!(text.ends_with("copied\n"), "the device opens again: {text}{errors}");
+    (text, errors)
+}
+
+/// Line of `linux_kernel.cpp` that contains `text`.
+fn line_of(text: &str) -> usize {
+    let source = std::fs::read_to_string(source("linux_kernel.cpp")).unwrap();
+    source.lines().position(|line| line.contains(text)).unwrap() + 1
+}
+
+/// Case 340.
+#[test]
+fn kernel_with_the_standard_library_of_cxx_copies() {
+    let (folder, description) = kernels("linux_copies");
+    let program = program(&folder, "load_and_copy.c", "c11");
+    let Output { status, stdout, stderr } = output(on_linux(limited(&program, LONG).arg(&description).arg("Copy")));
+    let errors = String::from_utf8_lossy(&stderr);
+    assert!(status.success() && stdout == b"copied\n", "{status} {}{errors}", String::from_utf8_lossy(&stdout));
+    assert!(errors.contains("[device 0] copies 5000 bytes in 5 pieces, launch 1\n"), "{errors}");
+}
+
+/// Case 341.
+#[test]
+fn kernel_that_ends_out_of_turn_is_told_with_function_and_line() {
+    let (folder, description) = kernels("linux_faults");
+    let program = program(&folder, "linux_launch.c", "c11");
+    let write = format!("in write_to (c/linux_kernel.cpp:{})", line_of("the line of a fault"));
+    let fault = |kernel: &str, text: &str| format!("kernel {kernel} faulted: {text}");
+    for (operator, told) in [
+        (
+            "WritesNull",
+            vec![fault("writes_null", "SIGSEGV: access to 0x0, "), write.clone(), "called by writes_null".into()],
+        ),
+        ("WritesUnmapped", vec![write, "was never allocated; it is ".into(), "bytes after launch parameters".into()]),
+        ("Aborts", vec![fault("aborts", "SIGABRT: abort() was called, in aborts (c/linux_kernel.cpp:")]),
+        ("Throws", vec![fault("throws", "exception of type std::runtime_error left the kernel, in "), "fail".into()]),
+        ("Exits", vec![fault("exits", "it has called exit(3), in exits (c/linux_kernel.cpp:")]),
+        ("ExitsAtOnce", vec![fault("exits_at_once", "the runner has ended (exit status: 4)")]),
+        ("Overflows", vec![fault("overflows", "stack overflow (SIGSEGV at 0x"), "deeper".into()]),
+    ] {
+        let (text, errors) = launch(&program, &description, &[operator]);
+        let start = format!("{operator} 507018 ");
+        assert!(text.starts_with(&start) && told.iter().all(|part| text.contains(part)), "{told:?}: {text}{errors}");
+    }
+}
+
+/// Case 342.
+#[test]
+fn two_kernels_run_at_the_same_time() {
+    let (folder, description) = kernels("linux_two");
+    let program = program(&folder, "linux_launch.c", "c11");
+    // Each waits for the other.
+    let (text, errors) = launch(&program, &description, &["Meets", "Meets"]);
+    assert_eq!(text, "Meets 0 \nMeets 0 \ncopied\n", "{errors}");
+}
+
+/// Case 343.
+#[test]
+fn kernel_beside_one_that_fails_ends_with_the_runner() {
+    let (folder, description) = kernels("linux_beside");
+    let program = program(&folder, "linux_launch.c", "c11");
+    for operators in [["WritesNull", "Loops"], ["Loops", "WritesNull"]] {
+        let (text, errors) = launch(&program, &description, &operators);
+        let beside = "Loops 507018 aclrtSynchronizeStream: device error 507018: stream ";
+        let told = [beside, "kernel loops ended with the runner, by stream ", "kernel writes_null faulted: SIGSEGV"];
+        assert!(told.iter().all(|part| text.contains(part)), "{text}{errors}");
+    }
+}
+
+/// Case 345.
+#[test]
+fn thread_that_a_kernel_makes_has_no_core() {
+    let (folder, description) = kernels("linux_thread");
+    let program = program(&folder, "linux_launch.c", "c11");
+    let (text, errors) = launch(&program, &description, &["CopiesInAThread"]);
+    assert!(errors.contains("[device 0] a thread gets 5\n"), "{text}{errors}");
+}
+
+/// Case 346.
+#[test]
+fn kernel_that_never_returns_is_told_with_its_line_and_the_device_starts_again() {
+    let (folder, _) = kernels("linux_loops");
+    let launch_timeout = Duration::from_secs(2);
+    let rig = Rig::with_options(DeviceOptions { cpu: Cpu::Linux, launch_timeout, ..DeviceOptions::default() });
+    let library = Library::read(&folder.join("liblinux_kernel.so")).unwrap();
+    let kernel = rig.device.library_kernel(&library, "loops").unwrap();
+    rig.stream.launch_bytes(&kernel, &[]).unwrap();
+    let error = rig.stream.synchronize().unwrap_err().to_string();
+    let told = "device error 507017: stream 1: kernel loops has not returned within 2s: in loops (c/linux_kernel.cpp:";
+    assert!(error.starts_with(told), "{error}");
+
+    rig.device.restart().unwrap();
+    let (src, dst, thread) = (rig.buffer(&pattern(1000, 1)), rig.buffer(&[0; 1000]), rig.thread(64));
+    let copy = ListedCopy { thread: thread.0, dst: dst.addr(), src: src.addr(), len: 1000 };
+    rig.copy_list(&[copy], false).unwrap();
+    assert!(rig.read(&dst) == pattern(1000, 1));
+}
