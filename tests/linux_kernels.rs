@@ -142,7 +142,7 @@ fn thread_that_a_kernel_makes_has_no_core() {
 #[test]
 fn kernel_that_never_returns_is_told_with_its_line_and_the_device_starts_again() {
     let (folder, _) = kernels("linux_loops");
-    let launch_timeout = Duration::from_secs(2);
+    let launch_timeout = Some(Duration::from_secs(2));
     let rig = Rig::with_options(DeviceOptions { cpu: Cpu::Linux, launch_timeout, ..DeviceOptions::default() });
     let library = Library::read(&folder.join("liblinux_kernel.so")).unwrap();
     let kernel = rig.device.library_kernel(&library, "loops").unwrap();
