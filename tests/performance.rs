@@ -14,6 +14,7 @@ fn counts_and_sizes_are_within_their_limits() {
     let mut rows = sizes::measure(&image);
     rows.extend(counts::measure().unwrap());
     rows.extend(counts::measure_sync().unwrap());
+    rows.extend(counts::measure_channels().unwrap());
 
     let mut over = Vec::new();
     for target in row::targets() {

@@ -6,7 +6,9 @@ use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::{BenchOp, BenchOpsParams, CopyListParams, ListedCopy};
-use host_stub::{Check, Checks, Comm, Device, DeviceOptions, Error, LaunchStats, Stream, ThreadConfig};
+use host_stub::{
+    ChannelConfig, ChannelRanks, Check, Checks, Comm, Device, DeviceOptions, Error, LaunchStats, Stream, ThreadConfig,
+};
 use zerocopy::IntoBytes;
 
 use crate::row::Row;
@@ -25,7 +27,7 @@ const CHUNK: u64 = (4 << 30) - (2 << 20);
 struct Counter {
     device: Device,
     /// The threads live as long as it.
-    _comm: Comm,
+    comm: Comm,
     stream: Stream,
     threads: Vec<ThreadHandle>,
     dst: DeviceAddr,
@@ -55,7 +57,7 @@ impl Counter {
         let threads = comm.acquire_threads_with(&ThreadConfig::new(64).notifies(1).depth(DEPTH))?;
         let stream = Stream::new(&device);
         let (dst, src) = (device.allocate(16 << 30)?, device.allocate(16 << 30)?);
-        Ok(Self { device, _comm: comm, stream, threads, dst, src })
+        Ok(Self { device, comm, stream, threads, dst, src })
     }
 
     fn run(&self, Run { op, len, count, batch }: Run) -> Result<Arc<LaunchStats>, Error> {
@@ -166,6 +168,35 @@ pub fn measure() -> Result<Vec<Row>, Error> {
     }
     by_len.push(counter.difference(BenchOp::COPY, 4 << 30, 20)? / 2.0);
     add("flat_len", growth(&by_len));
+    Ok(rows)
+}
+
+/// Counts of calls on a channel, both ends of which are on the one device.
+///
+/// # Errors
+/// As [`measure_copies`].
+pub fn measure_channels() -> Result<Vec<Row>, Error> {
+    let counter = Counter::open()?;
+    let ranks = ChannelRanks { rank: 0, peer_rank: 0, peer_device: counter.device.slot() };
+    let config = ChannelConfig::new(1);
+    let ends = [counter.comm.prepare_channel(ranks, &config)?, counter.comm.prepare_channel(ranks, &config)?];
+    let offers = [ends[1].offer(), ends[0].offer()];
+    let [first, second] = ends;
+    let channel = counter.comm.complete_channel(first, &offers[0])?;
+    counter.comm.complete_channel(second, &offers[1])?;
+    let (thread, (dst, _)) = (counter.threads[0].0, counter.comm.hccl_buffer()?);
+    let count = |op, count: u64, batch| -> Result<f64, Error> {
+        let (header, src, peer) = (BenchOpsParams::HEADER, counter.src, channel.0);
+        let params = BenchOpsParams { header, thread, peer, op, dst, src, len: 64, count, batch };
+        let stats = counter.stream.launch_and_drain(&counter.device.load_kernel("bench_ops")?, &params)?;
+        counter.stream.synchronize()?;
+        Ok(stats.instructions() as f64 / count as f64)
+    };
+    let mut rows = Vec::new();
+    let mut add = |id, value| rows.push(Row::new(id, value));
+    add("channel_write", count(BenchOp::WRITE, CALLS, 0)?);
+    add("channel_write_batch", count(BenchOp::WRITE, 10 * BATCH, BATCH)?);
+    add("channel_record", count(BenchOp::CHANNEL_RECORD, CALLS, 0)?);
     Ok(rows)
 }
 

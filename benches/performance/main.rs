@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     rows.extend(sizes::measure(&host_stub::loader::find()?));
     rows.extend(counts::measure()?);
     rows.extend(counts::measure_sync()?);
+    rows.extend(counts::measure_channels()?);
     rows.extend(host_counts::measure());
     rows.extend(latency::measure()?);
     rows.extend(throughput::measure()?);

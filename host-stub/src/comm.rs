@@ -6,6 +6,7 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::channel::ChannelHandle;
 use hcomm_aicpu::spec::comm::MAX_COMMS;
 use hcomm_aicpu::spec::thread::{Engine, MAX_THREADS, ThreadHandle};
 
@@ -44,6 +45,7 @@ pub struct Comm {
     name: String,
     ccl_buffer_size: u64,
     ccl_buffer: Mutex<Option<DeviceBuffer>>,
+    channels: Mutex<Vec<ChannelHandle>>,
     threads: Mutex<Threads>,
 }
 
@@ -99,8 +101,22 @@ impl Comm {
             name,
             ccl_buffer_size,
             ccl_buffer: Mutex::new(None),
+            channels: Mutex::default(),
             threads: Mutex::default(),
         })
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Keeps a channel until the communicator is dropped.
+    pub(crate) fn add_channel(&self, channel: ChannelHandle) {
+        lock(&self.channels).push(channel);
     }
 
     /// Its name, unique in its device (`HcclGetCommName`). Kernels lock the communicator by this name.
@@ -358,6 +374,9 @@ impl Drop for Comm {
         if !threads.is_empty() {
             thread::release(&self.device.0, &threads);
         }
+        // After the threads: no queue has a doorbell of them any more.
+        let inner = &self.device.0;
+        inner.channels.release(&inner.threads, &std::mem::take(&mut *lock(&self.channels)));
     }
 }
 

@@ -38,6 +38,7 @@ use hcomm_sim::deterministic::{FreeRunning, Turn};
 use hcomm_sim::engine::EnginePool;
 use hcomm_sim::event::feed::HostCall;
 use hcomm_sim::event::{Feed, HostThread, Observer, Range, Seed, Trace, What};
+use hcomm_sim::fabric::{Channels, Fabric};
 use hcomm_sim::fault::{FaultCounter, FaultLog, FaultRule};
 use hcomm_sim::hosts::{self, spawn_own};
 use hcomm_sim::inbox::Recovery;
@@ -72,6 +73,14 @@ impl Device {
     /// # Errors
     /// No address space, no image, an AI CPU that does not start.
     pub fn open(options: DeviceOptions) -> Result<Self, Error> {
+        Self::open_in(options, &Arc::default())
+    }
+
+    /// Opens a device in the lowest free slot of the process, and joins it to those of `fabric`: channels to them can be made.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_in(options: DeviceOptions, fabric: &Arc<Fabric<SharedMemory>>) -> Result<Self, Error> {
         let options = options.complete()?;
         let checks = options.checks.unwrap_or(Checks::DEFAULT);
         let seats = match (options.deterministic, options.cpu) {
@@ -143,11 +152,13 @@ impl Device {
             },
         };
         let kernel_faults = Mutex::new(FaultCounter::new(&options.faults));
+        let port = fabric.join(memory.slot() as u32, &shared);
         let name = "stars".to_owned();
         let thread = match (seats, options.deterministic) {
             (Some(seats), Some(seed)) => {
                 let scheduler = Scheduler::new(Arc::clone(&shared), cpu, None)
                     .with_config(config)
+                    .with_port(port.clone())
                     .by_turns(Box::new(Seed::new(seed)));
                 spawn_own(name, move || run_by_turns(scheduler, &seats))
             }
@@ -155,7 +166,7 @@ impl Device {
                 let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;
                 let hosts = Box::new(hosts::Process::new(Arc::clone(&shared.inbox)));
                 let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines));
-                let scheduler = scheduler.with_config(config).with_hosts(hosts);
+                let scheduler = scheduler.with_config(config).with_hosts(hosts).with_port(port.clone());
                 let inbox = Arc::clone(&shared.inbox);
                 spawn_own(name, move || run(scheduler, &inbox))
             }
@@ -166,6 +177,7 @@ impl Device {
             Cpu::Native => RefusedDoorbell::ByAnswer,
         };
         Ok(Self(Arc::new(Inner {
+            channels: Channels::new(&shared, channels, port),
             threads: Threads::new(&shared, table, options.faults.clone(), refused_doorbell),
             shared,
             options,

@@ -13,6 +13,7 @@ use hcomm_sim::alloc::{AccessError, AllocError, FreeError};
 use hcomm_sim::check::list::{BadCheck, CoreUnavailable};
 use hcomm_sim::check::report::Race;
 use hcomm_sim::error::{DeviceError, RT_TS_ERROR};
+use hcomm_sim::fabric::ChannelError;
 use hcomm_sim::memory::OutsideHbm;
 use hcomm_sim::threads::ThreadError;
 
@@ -28,6 +29,15 @@ pub enum Error {
     /// An allocation failed.
     #[error(transparent)]
     Alloc(#[from] AllocError),
+    /// An end of a channel was not made.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+    /// Not a number of ranks.
+    #[error("{0} ranks: a cluster has 1 to {max}", max = limits::MAX_RANKS)]
+    BadRankCount(usize),
+    /// Each device of a cluster would take turns for itself.
+    #[error("deterministic mode is not supported for a cluster")]
+    DeterministicCluster,
     /// A free failed.
     #[error(transparent)]
     Free(#[from] FreeError),

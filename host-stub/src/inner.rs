@@ -20,6 +20,7 @@ use hcomm_sim::check::findings::{Findings, Receiver};
 use hcomm_sim::check::list::{Check, Level};
 use hcomm_sim::comm_table::CommTable;
 use hcomm_sim::event::HostThread;
+use hcomm_sim::fabric::Channels;
 use hcomm_sim::fault::{Fault, FaultCounter, KernelFault};
 use hcomm_sim::inbox::Command;
 use hcomm_sim::shared::Shared;
@@ -44,6 +45,7 @@ pub(crate) struct Inner {
     pub(crate) shared: Arc<Shared<SharedMemory>>,
     pub(crate) options: DeviceOptions,
     pub(crate) threads: Threads<SharedMemory>,
+    pub(crate) channels: Channels<SharedMemory>,
     pub(crate) comms: Mutex<CommTable>,
     pub(crate) scheduler: OnceLock<JoinHandle<()>>,
     pub(crate) image: Option<Arc<Image>>,

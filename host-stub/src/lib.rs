@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Device`] | opens memory, task scheduler and AI CPU; allocates and copies device memory |
 //! | [`Comm`] | cclBuf and communication threads |
+//! | [`Cluster`], [`channel`] | several devices, and channels between them |
 //! | [`Stream`], [`Kernel`] | launches kernels and waits for them |
 //! | [`control`] | notifies of streams, and the pair of notifies that orders a launch with its stream |
 //! | [`loader`] | reads the device image |
@@ -17,7 +18,8 @@
 //!
 //! A device pointer is one number everywhere: in the host process, in the image and in a descriptor. HBM of the device
 //! in slot *n* of the process starts at `0x12c0_0000_0000 + n * 2^40`. The C API has the same functions under the
-//! vendor's names (docs/c-api.md). Not modelled: communication between devices, and the timing of hardware.
+//! vendor's names (docs/c-api.md). Not modelled: communication between processes, and the timing of
+//! hardware.
 //!
 //! ```
 //! use hcomm_aicpu::spec::params::KernelParams;
@@ -58,6 +60,8 @@
 
 pub mod backend;
 mod buffer;
+pub mod channel;
+pub mod cluster;
 pub mod comm;
 pub mod control;
 mod device;
@@ -76,6 +80,8 @@ pub mod thread;
 pub mod trace;
 
 pub use buffer::DeviceBuffer;
+pub use channel::{ChannelConfig, ChannelRanks};
+pub use cluster::Cluster;
 pub use comm::{Comm, CommOptions};
 pub use control::{ControlPair, Notify};
 pub use device::{Device, Statistics};

@@ -5,6 +5,26 @@
 
 #include "hcomm_res_defs.h"
 
+/*
+ One transfer of HcommBatchTransferOnThread. What the words hold depends on the kind: length or count, destination, source;
+ then operator (low half) and type (high half) of a reduce; then the notify index, in the low half of the next word. A record
+ has its index in the low half of the first word.
+ */
+typedef struct HcommBatchTransferDesc {
+    /*
+     0 write, 1 write reduce, 2 write with notify, 3 write reduce with notify, 4 read, 5 read reduce, 6 notify record.
+     */
+    int32_t kind;
+    /*
+     Not looked at.
+     */
+    uint32_t reserved;
+    /*
+     See above.
+     */
+    uint64_t words[7];
+} HcommBatchTransferDesc;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -125,6 +145,130 @@ int32_t HcommThreadSynchronize(ThreadHandle thread);
  HcommThreadSynchronize for at most `timeout` seconds; 0 looks once.
  */
 int32_t HcommThreadJoin(ThreadHandle thread, uint32_t timeout);
+
+/*
+ Queues a write of `len` bytes from `src` to `dst` at the peer of a channel on a thread, and returns. Length 0 queues nothing.
+ For kernels.
+
+ 0, or in this order: 2 for a null address, 2 for channel 0, 6 for a channel that is not live, 2 for thread 0, 6 for a thread
+ that is not live or of another communicator, 1 for an address past 2^64, 4 for bytes at the peer that are not its buffer's, 9,
+ 16, 22 as the queue is. The host: 5.
+ */
+int32_t HcommWriteOnThread(ThreadHandle thread,
+                           ChannelHandle channel,
+                           void *dst,
+                           const void *src,
+                           uint64_t len);
+
+/*
+ Queues a read of `len` bytes from `src` at the peer of a channel to `dst`; otherwise as HcommWriteOnThread.
+ */
+int32_t HcommReadOnThread(ThreadHandle thread,
+                          ChannelHandle channel,
+                          void *dst,
+                          const void *src,
+                          uint64_t len);
+
+/*
+ Queues `dst[i] = dst[i] op src[i]` for `count` elements, `dst` at the peer of a channel.
+
+ As HcommWriteOnThread; before the addresses 1 for a type or operator that is not computed.
+ */
+int32_t HcommWriteReduceOnThread(ThreadHandle thread,
+                                 ChannelHandle channel,
+                                 void *dst,
+                                 const void *src,
+                                 uint64_t count,
+                                 HcommDataType dataType,
+                                 HcommReduceOp reduceOp);
+
+/*
+ Queues `dst[i] = dst[i] op src[i]` for `count` elements, `src` at the peer of a channel.
+
+ As HcommWriteReduceOnThread.
+ */
+int32_t HcommReadReduceOnThread(ThreadHandle thread,
+                                ChannelHandle channel,
+                                void *dst,
+                                const void *src,
+                                uint64_t count,
+                                HcommDataType dataType,
+                                HcommReduceOp reduceOp);
+
+/*
+ HcommWriteOnThread, after which notify `remoteNotifyIdx` of the peer is set, also for length 0. On A2 and A3: 5.
+
+ As HcommWriteOnThread; before the addresses 2 for an index that the peer does not have.
+ */
+int32_t HcommWriteWithNotifyOnThread(ThreadHandle thread,
+                                     ChannelHandle channel,
+                                     void *dst,
+                                     const void *src,
+                                     uint64_t len,
+                                     uint32_t remoteNotifyIdx);
+
+/*
+ HcommWriteReduceOnThread, after which notify `remoteNotifyIdx` of the peer is set. On A2 and A3: 5.
+
+ As HcommWriteReduceOnThread and HcommWriteWithNotifyOnThread.
+ */
+int32_t HcommWriteReduceWithNotifyOnThread(ThreadHandle thread,
+                                           ChannelHandle channel,
+                                           void *dst,
+                                           const void *src,
+                                           uint64_t count,
+                                           HcommDataType dataType,
+                                           HcommReduceOp reduceOp,
+                                           uint32_t remoteNotifyIdx);
+
+/*
+ Queues a task on `thread` that sets notify `remoteNotifyIdx` of the peer of a channel.
+
+ As HcommWriteOnThread; 2 for an index that the peer does not have.
+ */
+int32_t HcommChannelNotifyRecordOnThread(ThreadHandle thread,
+                                         ChannelHandle channel,
+                                         uint32_t remoteNotifyIdx);
+
+/*
+ Queues a task on `thread` that waits for notify `localNotifyIdx` of this end of a channel for up to `timeOut` seconds; 0
+ means no limit.
+
+ As HcommWriteOnThread; 2 for an index that this end does not have.
+ */
+int32_t HcommChannelNotifyWaitOnThread(ThreadHandle thread,
+                                       ChannelHandle channel,
+                                       uint32_t localNotifyIdx,
+                                       uint32_t timeOut);
+
+/*
+ HcommChannelNotifyWaitOnThread with the limit of HcommSetNotifyWaitTimeOut, 1836 s if it was not called.
+ */
+int32_t HcommChannelNotifyWaitOnThreadWithDefaultTimeout(ThreadHandle thread,
+                                                         ChannelHandle channel,
+                                                         uint32_t localNotifyIdx);
+
+/*
+ Orders the next transfer of a channel behind all transfers before it. Queues nothing.
+
+ 0, or 2 for channel or thread 0, 6 for one that is not live. The host: 5.
+ */
+int32_t HcommChannelFenceOnThread(ThreadHandle thread, ChannelHandle channel);
+
+/*
+ Queues `transferDescNum` transfers on a channel with one doorbell. They are submitted in order but run in any: only the last
+ one waits for the others. On A2 and A3: 5.
+
+ 0, or 2 for null, then as HcommWriteOnThread; 1 for no transfers, 5 for an unknown kind; then that of the first transfer that
+ is wrong. Nothing is queued then.
+
+ # Safety
+ `transferDescs` is null, or `transferDescNum` of them can be read there.
+ */
+int32_t HcommBatchTransferOnThread(ThreadHandle thread,
+                                   ChannelHandle channel,
+                                   const struct HcommBatchTransferDesc *transferDescs,
+                                   uint32_t transferDescNum);
 
 #ifdef __cplusplus
 }  // extern "C"

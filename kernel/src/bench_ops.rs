@@ -8,8 +8,8 @@ use core::hint::black_box;
 use core::ptr::{without_provenance, without_provenance_mut};
 
 use hcomm_aicpu::abi::{
-    HcommBatchModeEnd, HcommBatchModeStart, HcommLocalCopyOnThread, HcommLocalReduceOnThread,
-    HcommThreadNotifyRecordOnThread, HcommThreadNotifyWaitOnThread,
+    HcommBatchModeEnd, HcommBatchModeStart, HcommChannelNotifyRecordOnThread, HcommLocalCopyOnThread,
+    HcommLocalReduceOnThread, HcommThreadNotifyRecordOnThread, HcommThreadNotifyWaitOnThread, HcommWriteOnThread,
 };
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::code::{HCCL_E_NOT_SUPPORT, HCCL_SUCCESS};
@@ -39,6 +39,10 @@ impl BenchOp {
     pub const NOTIFY_RECORD: Self = Self(4);
     /// The same, and then `HcommThreadNotifyWaitOnThread` for notify 0 of `thread`, which is `peer`: no wait without a record.
     pub const NOTIFY_RECORD_WAIT: Self = Self(5);
+    /// `HcommWriteOnThread` of `len` bytes over the channel `peer`.
+    pub const WRITE: Self = Self(6);
+    /// `HcommChannelNotifyRecordOnThread` of notify 0 of the peer of the channel `peer`.
+    pub const CHANNEL_RECORD: Self = Self(7);
 }
 
 /// Parameters of [`bench_ops`].
@@ -49,7 +53,7 @@ pub struct BenchOpsParams {
     pub header: ParamsHeader,
     /// `ThreadHandle` of the thread whose queue takes the tasks.
     pub thread: u64,
-    /// `ThreadHandle` of the thread whose notify is recorded.
+    /// `ThreadHandle` of the thread whose notify is recorded, or `ChannelHandle`.
     pub peer: u64,
     /// What is called.
     pub op: BenchOp,
@@ -110,6 +114,14 @@ kernel! {
                 let wait: Wait = black_box(HcommThreadNotifyWaitOnThread);
                 repeat(params, || record(thread, peer, 0) | wait(thread, 0, 0))
             }
+            BenchOp::WRITE => {
+                let call: Write = black_box(HcommWriteOnThread);
+                repeat(params, || call(thread, peer, to, from, len))
+            }
+            BenchOp::CHANNEL_RECORD => {
+                let record: Record = black_box(HcommChannelNotifyRecordOnThread);
+                repeat(params, || record(thread, peer, 0))
+            }
             BenchOp(_) => HCCL_E_NOT_SUPPORT,
         };
         Ok(code)
@@ -117,6 +129,7 @@ kernel! {
 }
 
 type Copy = extern "C" fn(u64, *mut c_void, *const c_void, u64) -> i32;
+type Write = extern "C" fn(u64, u64, *mut c_void, *const c_void, u64) -> i32;
 type Reduce = extern "C" fn(u64, *mut c_void, *const c_void, u64, i32, i32) -> i32;
 type Record = extern "C" fn(u64, u64, u32) -> i32;
 type Wait = extern "C" fn(u64, u32, u32) -> i32;

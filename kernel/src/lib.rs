@@ -11,6 +11,8 @@
 //! | [`local_reduce()`] | many slices into one, on several threads |
 //! | [`pingpong()`] | a token between two threads: the cost of a notify |
 //! | [`call_list()`] | any calls, from a list in device memory |
+//! | [`all_gather()`] | all-gather over a full mesh of channels |
+//! | [`send()`], [`recv()`] | one rank reads what another one gives |
 //! | [`copy_list()`] | many copies, from a list in device memory |
 //! | [`bench_ops()`] | one entry point called many times, to be measured |
 //! | [`empty()`] | nothing, to measure a launch |
@@ -20,6 +22,7 @@
 //! this crate.
 #![no_std]
 
+mod all_gather;
 mod bench_ops;
 mod call_list;
 mod control;
@@ -30,8 +33,10 @@ mod local_reduce;
 mod misbehave;
 mod pingpong;
 mod queued;
+mod send_recv;
 mod staged_copy;
 
+pub use all_gather::{AllGatherParams, CHANNEL_NOTIFIES, MeshPeer, all_gather};
 pub use bench_ops::{BenchOp, BenchOpsParams, EmptyParams, bench_ops, empty};
 pub use call_list::{Call, CallListParams, call_list};
 pub use control::Control;
@@ -41,4 +46,5 @@ pub use local_copy::{LocalCopyParams, local_copy};
 pub use local_reduce::{LOCAL_REDUCE_NOTIFIES, LOCAL_REDUCE_THREADS, LocalReduceParams, local_reduce};
 pub use misbehave::{FLOOD, MisbehaveParams, Misbehaviour, UNMAPPED, misbehave};
 pub use pingpong::{PingpongParams, pingpong};
+pub use send_recv::{SendRecvParams, recv, send};
 pub use staged_copy::{STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams, staged_copy};

@@ -361,6 +361,7 @@ fn checks_come_in_the_order_of_the_interface() {
     assert_eq!((rig.block(0).0[0], rig.doorbells(0)), (0xa5a5_a5a5_a5a5_a5a5, vec![]));
 }
 
+/// Case 371.
 #[test]
 fn length_0_posts_nothing_but_delivers_its_notify() {
     let rig = Rig::new(16);
@@ -375,6 +376,8 @@ fn length_0_posts_nothing_but_delivers_its_notify() {
 }
 
 /// The length of each slice, whatever is above 32 bits.
+///
+/// Case 370.
 #[test]
 fn lengths_from_4_gib_on_are_not_cut_to_32_bits() {
     let rig = Rig::with(64, Soc::Ascend950, |descriptor| descriptor.max_slice = 256 << 20);
@@ -389,6 +392,7 @@ fn lengths_from_4_gib_on_are_not_cut_to_32_bits() {
     assert_eq!([rig.block(16), rig.block(17)], last.build(16, rig.depth(), Order::LAST));
 }
 
+/// Case 374.
 #[test]
 fn notify_of_two_blocks_goes_over_the_end_of_ring_and_index() {
     for start in [15, u16::MAX] {
@@ -402,6 +406,7 @@ fn notify_of_two_blocks_goes_over_the_end_of_ring_and_index() {
     }
 }
 
+/// Case 372.
 #[test]
 fn full_work_ring_waits_for_the_head_of_the_queue_and_then_answers_9() {
     let rig = Rig::new(4);
@@ -423,6 +428,7 @@ fn full_work_ring_waits_for_the_head_of_the_queue_and_then_answers_9() {
     assert_eq!(rig.doorbells(0), [1, 2, 3, 4, 5, 6, 7]);
 }
 
+/// Case 372.
 #[test]
 fn operation_larger_than_the_ring_flows_through_it() {
     let rig = Rig::new(4);
@@ -455,6 +461,7 @@ fn batch_writes_entries_at_the_call_and_rings_at_its_end() {
     assert_eq!(rig.doorbells(0), [1, 2, 3, 4]);
 }
 
+/// Case 373.
 #[test]
 fn dropped_batch_takes_its_entries_back() {
     let rig = Rig::new(4);
@@ -478,6 +485,7 @@ fn dropped_batch_takes_its_entries_back() {
     assert!(matches!(rig.call(&core, ends, write(64)).1, Err(Error::WorkRingFull { .. })));
 }
 
+/// Case 373.
 #[test]
 fn refused_doorbell_leaves_no_entry() {
     let rig = Rig::new(4);
@@ -498,6 +506,7 @@ fn refused_doorbell_leaves_no_entry() {
     assert_eq!(rig.block(1), Read::new(peer(), remote(0), local(0), 8).build(1, rig.depth(), Order::LAST));
 }
 
+/// Case 377.
 #[test]
 fn two_threads_share_a_channel_and_its_order() {
     let rig = Rig::new(4);
@@ -521,6 +530,7 @@ fn two_threads_share_a_channel_and_its_order() {
     assert_eq!(rig.call(&core, first, write(64)).1, Ok(()));
 }
 
+/// Case 378.
 #[test]
 fn reset_of_the_queue_frees_the_work_ring() {
     let rig = Rig::new(4);
@@ -554,6 +564,7 @@ fn full_queue_leaves_no_entry() {
     assert_eq!(Rig::read(&rig.queues[0], 0), UbDoorbell::new(Jetty::new(1, 3, 33).unwrap(), 9).build(8));
 }
 
+/// Case 375.
 #[test]
 fn freed_channel_is_refused_at_once_and_the_next_one_starts_again() {
     let mut rig = Rig::new(8);
@@ -577,6 +588,7 @@ fn freed_channel_is_refused_at_once_and_the_next_one_starts_again() {
     assert_eq!(rig.doorbells(0), [1, 2, 1]);
 }
 
+/// Case 381.
 #[test]
 fn fence_makes_every_slice_of_the_next_transfer_strong() {
     let rig = Rig::new(16);
@@ -608,6 +620,7 @@ fn fence_makes_every_slice_of_the_next_transfer_strong() {
     assert_eq!(rig.call(&core, ends, write(64)), (true, Ok(())));
 }
 
+/// Case 380.
 #[test]
 fn batch_transfer_is_checked_before_its_first_entry_is_written() {
     let rig = Rig::new(16);
@@ -709,6 +722,8 @@ fn hccs_is_sdma_and_a_write_value() {
 }
 
 /// The other tasks of the queue lie between the doorbells, over many laps of both rings and of the index.
+///
+/// Case 374.
 #[test]
 fn rings_lap_each_other_without_losing_a_block() {
     const ROUNDS: u32 = if cfg!(miri) { 100 } else { 70_000 };

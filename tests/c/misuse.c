@@ -576,6 +576,18 @@ static void threads(HcclComm comm) {
     CHECK(HcommAclrtNotifyWaitOnThread(0x1234, 0, 1), HCCL_E_NOT_FOUND);
     CHECK(HcommAclrtNotifyWaitOnThread(two[0], 0, 1), HCCL_E_NOT_FOUND);
     CHECK(HcommAclrtNotifyWaitOnThread(thread, 0, 1), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommWriteOnThread(thread, 1, ptr, ptr, 1), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommReadOnThread(thread, 1, ptr, ptr, 1), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommWriteReduceOnThread(thread, 1, ptr, ptr, 1, HCOMM_DATA_TYPE_INT8, HCOMM_REDUCE_SUM), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommReadReduceOnThread(thread, 1, ptr, ptr, 1, HCOMM_DATA_TYPE_INT8, HCOMM_REDUCE_SUM), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommWriteWithNotifyOnThread(thread, 1, ptr, ptr, 1, 0), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommWriteReduceWithNotifyOnThread(thread, 1, ptr, ptr, 1, HCOMM_DATA_TYPE_INT8, HCOMM_REDUCE_SUM, 0),
+          HCCL_E_NOT_SUPPORT);
+    CHECK(HcommChannelNotifyRecordOnThread(thread, 1, 0), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommChannelNotifyWaitOnThread(thread, 1, 0, 1), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommChannelNotifyWaitOnThreadWithDefaultTimeout(thread, 1, 0), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommChannelFenceOnThread(thread, 1), HCCL_E_NOT_SUPPORT);
+    CHECK(HcommBatchTransferOnThread(thread, 1, NULL, 0), HCCL_E_NOT_SUPPORT);
     CHECK(HcommSetNotifyWaitTimeOut(1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommThreadResAcquireTimeOut(1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommBatchModeStart("tag"), HCCL_E_NOT_SUPPORT);

@@ -144,6 +144,17 @@ void call_what_kernels_call() {
     CALL(HcommReleaseComm("comm"));
     CALL(HcommThreadSynchronize(thread));
     CALL(HcommThreadJoin(thread, 1));
+    CALL(HcommWriteOnThread(thread, 1, ptr, ptr, 1));
+    CALL(HcommReadOnThread(thread, 1, ptr, ptr, 1));
+    CALL(HcommWriteReduceOnThread(thread, 1, ptr, ptr, 1, HCOMM_DATA_TYPE_INT8, HCOMM_REDUCE_SUM));
+    CALL(HcommReadReduceOnThread(thread, 1, ptr, ptr, 1, HCOMM_DATA_TYPE_INT8, HCOMM_REDUCE_SUM));
+    CALL(HcommWriteWithNotifyOnThread(thread, 1, ptr, ptr, 1, 0));
+    CALL(HcommWriteReduceWithNotifyOnThread(thread, 1, ptr, ptr, 1, HCOMM_DATA_TYPE_INT8, HCOMM_REDUCE_SUM, 0));
+    CALL(HcommChannelNotifyRecordOnThread(thread, 1, 0));
+    CALL(HcommChannelNotifyWaitOnThread(thread, 1, 0, 1));
+    CALL(HcommChannelNotifyWaitOnThreadWithDefaultTimeout(thread, 1, 0));
+    CALL(HcommChannelFenceOnThread(thread, 1));
+    CALL(HcommBatchTransferOnThread(thread, 1, nullptr, 0));
 }
 
 void call_all() {

@@ -11,7 +11,7 @@ use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 use super::call::{self, hccl};
 use super::comm;
 use super::error::CallError;
-use super::hcomm_res_defs::ThreadHandle;
+use super::hcomm_res_defs::{ChannelHandle, ThreadHandle};
 use super::objects::ThreadEntry;
 use super::process::process;
 use super::support;
@@ -207,8 +207,193 @@ pub extern "C" fn HcommThreadJoin(thread: ThreadHandle, timeout: u32) -> i32 {
     dispatch("HcommThreadJoin", || abi::HcommThreadJoin(thread, timeout), in_kernels_only)
 }
 
+/// Queues a write of `len` bytes from `src` to `dst` at the peer of a channel on a thread, and returns. Length 0 queues nothing.
+/// For kernels.
+///
+/// 0, or in this order: 2 for a null address, 2 for channel 0, 6 for a channel that is not live, 2 for thread 0, 6 for a thread
+/// that is not live or of another communicator, 1 for an address past 2^64, 4 for bytes at the peer that are not its buffer's, 9,
+/// 16, 22 as the queue is. The host: 5.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommWriteOnThread(
+    thread: ThreadHandle,
+    channel: ChannelHandle,
+    dst: *mut c_void,
+    src: *const c_void,
+    len: u64,
+) -> i32 {
+    dispatch("HcommWriteOnThread", || abi::HcommWriteOnThread(thread, channel, dst, src, len), in_kernels_only)
+}
+
+/// Queues a read of `len` bytes from `src` at the peer of a channel to `dst`; otherwise as HcommWriteOnThread.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommReadOnThread(
+    thread: ThreadHandle,
+    channel: ChannelHandle,
+    dst: *mut c_void,
+    src: *const c_void,
+    len: u64,
+) -> i32 {
+    dispatch("HcommReadOnThread", || abi::HcommReadOnThread(thread, channel, dst, src, len), in_kernels_only)
+}
+
+/// Queues `dst[i] = dst[i] op src[i]` for `count` elements, `dst` at the peer of a channel.
+///
+/// As HcommWriteOnThread; before the addresses 1 for a type or operator that is not computed.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommWriteReduceOnThread(
+    thread: ThreadHandle,
+    channel: ChannelHandle,
+    dst: *mut c_void,
+    src: *const c_void,
+    count: u64,
+    data_type: HcommDataType,
+    reduce_op: HcommReduceOp,
+) -> i32 {
+    let kernel = || abi::HcommWriteReduceOnThread(thread, channel, dst, src, count, data_type, reduce_op);
+    dispatch("HcommWriteReduceOnThread", kernel, in_kernels_only)
+}
+
+/// Queues `dst[i] = dst[i] op src[i]` for `count` elements, `src` at the peer of a channel.
+///
+/// As HcommWriteReduceOnThread.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommReadReduceOnThread(
+    thread: ThreadHandle,
+    channel: ChannelHandle,
+    dst: *mut c_void,
+    src: *const c_void,
+    count: u64,
+    data_type: HcommDataType,
+    reduce_op: HcommReduceOp,
+) -> i32 {
+    let kernel = || abi::HcommReadReduceOnThread(thread, channel, dst, src, count, data_type, reduce_op);
+    dispatch("HcommReadReduceOnThread", kernel, in_kernels_only)
+}
+
+/// HcommWriteOnThread, after which notify `remoteNotifyIdx` of the peer is set, also for length 0. On A2 and A3: 5.
+///
+/// As HcommWriteOnThread; before the addresses 2 for an index that the peer does not have.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommWriteWithNotifyOnThread(
+    thread: ThreadHandle,
+    channel: ChannelHandle,
+    dst: *mut c_void,
+    src: *const c_void,
+    len: u64,
+    remote_notify_idx: u32,
+) -> i32 {
+    let kernel = || abi::HcommWriteWithNotifyOnThread(thread, channel, dst, src, len, remote_notify_idx);
+    dispatch("HcommWriteWithNotifyOnThread", kernel, in_kernels_only)
+}
+
+/// HcommWriteReduceOnThread, after which notify `remoteNotifyIdx` of the peer is set. On A2 and A3: 5.
+///
+/// As HcommWriteReduceOnThread and HcommWriteWithNotifyOnThread.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommWriteReduceWithNotifyOnThread(
+    thread: ThreadHandle,
+    channel: ChannelHandle,
+    dst: *mut c_void,
+    src: *const c_void,
+    count: u64,
+    data_type: HcommDataType,
+    reduce_op: HcommReduceOp,
+    remote_notify_idx: u32,
+) -> i32 {
+    let kernel = || {
+        let (op, index) = (reduce_op, remote_notify_idx);
+        abi::HcommWriteReduceWithNotifyOnThread(thread, channel, dst, src, count, data_type, op, index)
+    };
+    dispatch("HcommWriteReduceWithNotifyOnThread", kernel, in_kernels_only)
+}
+
+/// Queues a task on `thread` that sets notify `remoteNotifyIdx` of the peer of a channel.
+///
+/// As HcommWriteOnThread; 2 for an index that the peer does not have.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommChannelNotifyRecordOnThread(
+    thread: ThreadHandle,
+    channel: ChannelHandle,
+    remote_notify_idx: u32,
+) -> i32 {
+    let kernel = || abi::HcommChannelNotifyRecordOnThread(thread, channel, remote_notify_idx);
+    dispatch("HcommChannelNotifyRecordOnThread", kernel, in_kernels_only)
+}
+
+/// Queues a task on `thread` that waits for notify `localNotifyIdx` of this end of a channel for up to `timeOut` seconds; 0
+/// means no limit.
+///
+/// As HcommWriteOnThread; 2 for an index that this end does not have.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommChannelNotifyWaitOnThread(
+    thread: ThreadHandle,
+    channel: ChannelHandle,
+    local_notify_idx: u32,
+    time_out: u32,
+) -> i32 {
+    let kernel = || abi::HcommChannelNotifyWaitOnThread(thread, channel, local_notify_idx, time_out);
+    dispatch("HcommChannelNotifyWaitOnThread", kernel, in_kernels_only)
+}
+
+/// HcommChannelNotifyWaitOnThread with the limit of HcommSetNotifyWaitTimeOut, 1836 s if it was not called.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommChannelNotifyWaitOnThreadWithDefaultTimeout(
+    thread: ThreadHandle,
+    channel: ChannelHandle,
+    local_notify_idx: u32,
+) -> i32 {
+    let kernel = || abi::HcommChannelNotifyWaitOnThreadWithDefaultTimeout(thread, channel, local_notify_idx);
+    dispatch("HcommChannelNotifyWaitOnThreadWithDefaultTimeout", kernel, in_kernels_only)
+}
+
+/// Orders the next transfer of a channel behind all transfers before it. Queues nothing.
+///
+/// 0, or 2 for channel or thread 0, 6 for one that is not live. The host: 5.
+#[unsafe(no_mangle)]
+pub extern "C" fn HcommChannelFenceOnThread(thread: ThreadHandle, channel: ChannelHandle) -> i32 {
+    let kernel = || abi::HcommChannelFenceOnThread(thread, channel);
+    dispatch("HcommChannelFenceOnThread", kernel, in_kernels_only)
+}
+
+/// One transfer of HcommBatchTransferOnThread. What the words hold depends on the kind: length or count, destination, source;
+/// then operator (low half) and type (high half) of a reduce; then the notify index, in the low half of the next word. A record
+/// has its index in the low half of the first word.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HcommBatchTransferDesc {
+    /// 0 write, 1 write reduce, 2 write with notify, 3 write reduce with notify, 4 read, 5 read reduce, 6 notify record.
+    pub kind: i32,
+    /// Not looked at.
+    pub reserved: u32,
+    /// See above.
+    pub words: [u64; 7],
+}
+const _: () = assert!(size_of::<HcommBatchTransferDesc>() == size_of::<abi::HcommBatchTransferDesc>());
+const _: () = assert!(align_of::<HcommBatchTransferDesc>() == align_of::<abi::HcommBatchTransferDesc>());
+
+/// Queues `transferDescNum` transfers on a channel with one doorbell. They are submitted in order but run in any: only the last
+/// one waits for the others. On A2 and A3: 5.
+///
+/// 0, or 2 for null, then as HcommWriteOnThread; 1 for no transfers, 5 for an unknown kind; then that of the first transfer that
+/// is wrong. Nothing is queued then.
+///
+/// # Safety
+/// `transferDescs` is null, or `transferDescNum` of them can be read there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcommBatchTransferOnThread(
+    thread: ThreadHandle,
+    channel: ChannelHandle,
+    transfer_descs: *const HcommBatchTransferDesc,
+    transfer_desc_num: u32,
+) -> i32 {
+    // SAFETY: passed on; the two types have the same fields.
+    let kernel =
+        || unsafe { abi::HcommBatchTransferOnThread(thread, channel, transfer_descs.cast(), transfer_desc_num) };
+    dispatch("HcommBatchTransferOnThread", kernel, in_kernels_only)
+}
+
 /// The names that a native kernel may leave undefined, and what they must be bound to.
-pub fn exports() -> [(&'static CStr, *const c_void); 15] {
+pub fn exports() -> [(&'static CStr, *const c_void); 26] {
     macro_rules! table {
         ($($name:ident),*) => {
             [$((
@@ -235,6 +420,17 @@ pub fn exports() -> [(&'static CStr, *const c_void); 15] {
         HcommAcquireComm,
         HcommReleaseComm,
         HcommThreadSynchronize,
-        HcommThreadJoin
+        HcommThreadJoin,
+        HcommWriteOnThread,
+        HcommReadOnThread,
+        HcommWriteReduceOnThread,
+        HcommReadReduceOnThread,
+        HcommWriteWithNotifyOnThread,
+        HcommWriteReduceWithNotifyOnThread,
+        HcommChannelNotifyRecordOnThread,
+        HcommChannelNotifyWaitOnThread,
+        HcommChannelNotifyWaitOnThreadWithDefaultTimeout,
+        HcommChannelFenceOnThread,
+        HcommBatchTransferOnThread
     ]
 }

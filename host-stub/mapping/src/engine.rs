@@ -47,7 +47,23 @@ impl Memory for SharedMemory {
     }
 
     fn reduce(&self, dst: u64, src: u64, len: u64, reduce: Reduce) -> Result<(), OutsideHbm> {
-        let (to, from) = (self.hbm_ptr(dst, len)?, self.hbm_ptr(src, len)?);
+        self.reduce_from(dst, self, src, len, reduce)
+    }
+
+    fn contains(&self, addr: u64) -> bool {
+        self.hbm().contains(&addr)
+    }
+
+    fn copy_from(&self, dst: u64, from: &Self, src: u64, len: u64) -> Result<(), OutsideHbm> {
+        let (to, from) = (self.hbm_ptr(dst, len)?, from.hbm_ptr(src, len)?);
+        // SAFETY: `hbm_ptr` checked that both ranges are mapped, each in its own device; `copy` allows overlap. Another thread may
+        // write them at the same time: wrong bytes, as on the device, but no reference is ever made to them.
+        unsafe { std::ptr::copy(from, to, len as usize) };
+        Ok(())
+    }
+
+    fn reduce_from(&self, dst: u64, other: &Self, src: u64, len: u64, reduce: Reduce) -> Result<(), OutsideHbm> {
+        let (to, from) = (self.hbm_ptr(dst, len)?, other.hbm_ptr(src, len)?);
         // Both operands go through blocks of our own: no reference is ever made to memory that others write.
         let (mut left, mut right) = (Block([0; BLOCK_LEN]), Block([0; BLOCK_LEN]));
         for done in (0..len).step_by(BLOCK_LEN) {
@@ -61,7 +77,7 @@ impl Memory for SharedMemory {
                 }
             }
             self.read(dst + done, &mut left.0[..part])?;
-            self.read(src + done, &mut right.0[..part])?;
+            other.read(src + done, &mut right.0[..part])?;
             reduce.apply(&mut left, &right, part);
             self.write(dst + done, &left.0[..part])?;
         }

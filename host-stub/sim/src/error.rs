@@ -6,6 +6,7 @@ use super::alloc::AccessError;
 use super::check::calls::{Refusals, refused_text};
 use super::deadlock::Deadlock;
 use super::decode::{DecodeError, Jetty};
+use super::fabric::TransferError;
 use super::host_transfer::HostTransfer;
 pub use super::ids::QueueName;
 use super::ids::{Leftover, NoSuchNotify, NotifyName};
@@ -124,6 +125,19 @@ pub enum TaskError {
     NoChannel {
         /// The jetty.
         jetty: Jetty,
+    },
+    /// A transfer over a channel.
+    #[error(transparent)]
+    Transfer(Box<TransferError>),
+    /// A wait for what only a failed peer would record.
+    #[error("{notify} will not be recorded: rank {rank} has failed: {text}")]
+    PeerFailed {
+        /// The notify.
+        notify: NotifyName,
+        /// Rank that has failed first.
+        rank: u32,
+        /// Its error.
+        text: String,
     },
     /// A wait came to its limit.
     #[error("{notify} was not recorded within {timeout_s} s")]
@@ -354,7 +368,8 @@ impl DeviceError {
     /// a kernel that is too slow is 507017; one that ends in any way but with 0, and an AI CPU that is gone, 507018.
     pub fn runtime_code(&self) -> i32 {
         match self {
-            Self::Task { error: TaskError::WaitTimeout { .. }, .. } => RT_NOTIFY_TIMEOUT,
+            Self::Task { error: TaskError::WaitTimeout { .. } | TaskError::PeerFailed { .. }, .. } => RT_NOTIFY_TIMEOUT,
+            Self::Task { error: TaskError::Transfer(error), .. } => error.status.runtime_code(),
             Self::Stream { error: TaskError::WaitTimeout { .. }, .. } | Self::Deadlock(_) => RT_NOTIFY_TIMEOUT,
             Self::Task { .. }
             | Self::Stream { .. }

@@ -58,8 +58,8 @@ impl<M: Memory> Scheduler<M> {
                 self.task_done(sq_id);
                 Ok(())
             }
-            Action::RemoteRecord { addr } => Err(TaskError::NoOtherChip { addr }),
-            Action::UbDoorbell { jetty, .. } => Err(TaskError::NoChannel { jetty }),
+            Action::RemoteRecord { addr } => self.remote_record(sq_id, addr),
+            Action::UbDoorbell { jetty, producer_index } => self.ring_channel(sq_id, jetty, producer_index),
             Action::Record { id, effect } => {
                 let Some(queue) = self.queue_mut(sq_id) else { return Ok(()) };
                 queue.before.advance(sq_id, queue.done_total + 1);
@@ -81,6 +81,12 @@ impl<M: Memory> Scheduler<M> {
         let reduce = Reduce::from_opcode(opcode);
         if let Some(size) = reduce.map(Reduce::element_len).filter(|size| !len.is_multiple_of(*size)) {
             return Err(TaskError::CutElement { len, size });
+        }
+        if let Some(result) = self.remote_sdma(dst, src, len, reduce) {
+            self.inject(sq_id, task)?;
+            result?;
+            self.task_done(sq_id);
+            return Ok(());
         }
         if len != 0 {
             let alloc = self.shared.lock_alloc();
@@ -194,6 +200,10 @@ impl<M: Memory> Scheduler<M> {
             self.task_done(sq_id);
             return Ok(());
         }
+        if let Some(error) = self.hopeless(id) {
+            return Err(error);
+        }
+        let Some(queue) = self.queues.get_mut(sq_id) else { return Ok(()) };
         let wait = queue.wait.get_or_insert(QueueWait {
             task_id,
             notify_id: id,
@@ -226,7 +236,7 @@ impl<M: Memory> Scheduler<M> {
         }
     }
 
-    fn task_done(&mut self, sq_id: u32) {
+    pub(crate) fn task_done(&mut self, sq_id: u32) {
         let Some(queue) = self.queue_mut(sq_id) else { return };
         let task = place(queue);
         let head = queue.advance();
@@ -268,7 +278,7 @@ impl<M: Memory> Scheduler<M> {
         });
     }
 
-    fn task_failed(&mut self, sq_id: u32, task_id: u32, error: TaskError) {
+    pub(crate) fn task_failed(&mut self, sq_id: u32, task_id: u32, error: TaskError) {
         let Some(queue) = self.queue_mut(sq_id) else { return };
         queue.stopped = true;
         let (queue, slot) = (queue.config.name(), queue.head);

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::deadlock::{Deadlock, Found, Halt, LIMIT_VAR, WARN_AFTER, Waiter, threads};
 use super::decode::{self, Action};
 use super::error::DeviceError;
+use super::fabric::Port;
 use super::memory::Memory;
 use super::queue::HwQueue;
 use super::scheduler::Scheduler;
@@ -28,11 +29,9 @@ struct Node {
 impl<M: Memory> Scheduler<M> {
     /// Threads of the host that wait, if nothing goes on and nothing can. Called after a step that did nothing.
     fn halted(&self) -> Option<Waiters> {
-        let held_up = |queue: &HwQueue| queue.busy || queue.is_runnable();
-        let goes_on = self.launches.is_any_running() || self.queues.iter().any(held_up);
         let is_parked =
             self.queues.iter().any(HwQueue::is_parked) || self.streams.values().any(|stream| stream.wait.is_some());
-        if goes_on || !is_parked {
+        if self.goes_on() || !is_parked {
             return None;
         }
         let waits = self.streams.values().map(|stream| stream.shared.waiters());
@@ -41,6 +40,19 @@ impl<M: Memory> Scheduler<M> {
             without_limit: sum.without_limit + one.without_limit,
         });
         Some(sum).filter(|waiters| waiters.all != 0)
+    }
+
+    /// Tells the other devices whether anything goes on here. Called after a step that did nothing.
+    pub(super) fn rest(&self) {
+        if let Some(port) = &self.port {
+            port.set_at_rest(!self.goes_on());
+        }
+    }
+
+    /// Whether a kernel runs, an engine works, or a queue has a task that it can run.
+    fn goes_on(&self) -> bool {
+        let held_up = |queue: &HwQueue| queue.busy || queue.is_runnable();
+        self.launches.is_any_running() || self.queues.iter().any(held_up)
     }
 
     /// When to look again at a halt, if there is one.
@@ -55,6 +67,10 @@ impl<M: Memory> Scheduler<M> {
 
     /// A command may make something go on. Called before it is taken.
     pub(super) fn end_halt_on_command(&mut self) {
+        if let Some(port) = self.port.as_ref().filter(|_| self.shared.inbox.is_pending()) {
+            // Before the command is taken: nobody sees neither.
+            port.set_at_rest(false);
+        }
         if self.halt_watch.is_halted() && self.shared.inbox.is_pending() {
             self.end_halt();
         }
@@ -80,7 +96,8 @@ impl<M: Memory> Scheduler<M> {
         }
         let free = self.halt_watch.free_threads(waiters.without_limit);
         halt.is_published = true;
-        let (is_certain, lasted) = (free == Some(0), now.saturating_sub(halt.since));
+        let others_rest = self.port.as_ref().is_none_or(Port::others_at_rest);
+        let (is_certain, lasted) = (free == Some(0) && others_rest, now.saturating_sub(halt.since));
         // Twice, since a thread that was counted as the last one may have started another and ended.
         let found = match limit {
             _ if is_certain && halt.was_certain => Some(Found::Certain),

@@ -36,6 +36,15 @@ pub enum Owner {
         /// Index within the thread.
         index: u32,
     },
+    /// Of an end of a channel: only its peer records it.
+    Channel {
+        /// Slot of the peer's device.
+        peer: u32,
+        /// Rank of the peer.
+        peer_rank: u32,
+        /// Index within the end.
+        index: u32,
+    },
     /// Made by itself, for streams of the host.
     Host,
 }
@@ -55,6 +64,9 @@ impl std::fmt::Display for NotifyName {
         match self.owner {
             Some(Owner::Thread { stream_id, index }) => {
                 write!(f, " (index {index} of the thread of stream {stream_id})")
+            }
+            Some(Owner::Channel { peer_rank, index, .. }) => {
+                write!(f, " (index {index} of the channel to rank {peer_rank})")
             }
             Some(Owner::Host) => write!(f, " (of the host)"),
             None => write!(f, " (not allocated)"),

@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
+use super::decode::Jetty;
 use super::deterministic::{FreeRunning, Turn};
 use super::error::DoorbellError;
+use super::fabric::{ChannelEnd, PeerFailure};
 use super::memory::OutsideHbm;
 use super::notify::Owner;
 use super::queue::QueueConfig;
 use super::stream::{Op, StreamId, StreamShared};
+use super::vector_clock::VectorClock;
 
 /// Something that has to wait until engines, and kernels, have let go of what it changes.
 #[derive(Debug)]
@@ -58,6 +61,21 @@ pub enum Command {
         /// How it went.
         result: Result<(), OutsideHbm>,
     },
+    /// An end of a channel is made.
+    AddChannel(Box<ChannelEnd>),
+    /// Ends of channels are released.
+    RemoveChannels(Vec<Jetty>),
+    /// A transfer of another device has set a notify.
+    PeerRecord {
+        /// The notify.
+        id: u32,
+        /// Slot of that device.
+        device: u32,
+        /// What has happened before.
+        before: VectorClock,
+    },
+    /// Another device has failed or closed.
+    PeerFailed(PeerFailure),
     /// End the thread.
     Stop,
 }

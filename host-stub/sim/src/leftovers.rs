@@ -23,6 +23,8 @@ impl<M: Memory> Scheduler<M> {
             let is_own = match *by {
                 // Without a launch behind it, a start is recorded and its kernel still to come.
                 RecordedBy::Stream { id: recorder, launches_ended: then } => recorder == id && then < launches_ended,
+                // Of a channel: its next operation may take it.
+                RecordedBy::Peer { .. } => false,
                 RecordedBy::Task { queue, task, rung_at } => ended.iter().any(|ended| {
                     let is_in = |queued: &Queued| queued.is_sure && queued.generation == queue && task <= queued.tasks;
                     rung_at > ended.since && ended.queued.iter().any(is_in)

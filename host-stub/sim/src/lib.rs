@@ -15,6 +15,7 @@ pub mod engine;
 pub mod error;
 pub mod event;
 mod execute;
+pub mod fabric;
 pub mod fault;
 mod halt;
 mod host_stream;

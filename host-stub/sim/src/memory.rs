@@ -39,6 +39,21 @@ pub trait Memory: Send + Sync + 'static {
     /// If `len` cuts an element.
     fn reduce(&self, dst: u64, src: u64, len: u64, reduce: Reduce) -> Result<(), OutsideHbm>;
 
+    /// Whether `addr` is in this HBM.
+    fn contains(&self, addr: u64) -> bool;
+
+    /// Copies `len` bytes from another device's HBM to this one's.
+    ///
+    /// # Errors
+    /// [`OutsideHbm`].
+    fn copy_from(&self, dst: u64, from: &Self, src: u64, len: u64) -> Result<(), OutsideHbm>;
+
+    /// Reduces `len` bytes of another device's HBM into those of this one's, as [`reduce`](Self::reduce).
+    ///
+    /// # Errors
+    /// [`OutsideHbm`].
+    fn reduce_from(&self, dst: u64, from: &Self, src: u64, len: u64, reduce: Reduce) -> Result<(), OutsideHbm>;
+
     /// Writes `value` to the four bytes at `addr`.
     ///
     /// # Errors

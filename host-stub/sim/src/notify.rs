@@ -29,6 +29,11 @@ pub enum RecordedBy {
         /// When its doorbell was observed, in the scheduler's count of doorbells.
         rung_at: u64,
     },
+    /// A transfer of another device.
+    Peer {
+        /// Slot of that device.
+        device: u32,
+    },
 }
 
 /// Records of the one-bit form that no wait has taken.

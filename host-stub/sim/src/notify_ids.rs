@@ -57,6 +57,32 @@ impl NotifyIds {
         Ok(ids)
     }
 
+    /// Takes the lowest `count` free ids that follow each other. Gives the first of them; 0 for none.
+    ///
+    /// # Errors
+    /// [`TooFewIds`], also if as many are free but do not follow each other; no id is taken then.
+    pub fn take_run(&mut self, count: u64) -> Result<u32, TooFewIds> {
+        let (max, free) = (self.max, self.max - self.count);
+        let is_used = |id: u64| self.used.get(id as usize).is_some_and(|used| *used);
+        let (mut first, mut id) = (0, 0);
+        while id < first + count {
+            if first + count > max {
+                return Err(TooFewIds { free, max });
+            }
+            if is_used(id) {
+                first = id + 1;
+            }
+            id += 1;
+        }
+        let end = (first + count) as usize;
+        if self.used.len() < end {
+            self.used.resize(end, false);
+        }
+        self.used[first as usize..end].fill(true);
+        self.count += count;
+        Ok(first as u32)
+    }
+
     /// Frees ids that [`take`](Self::take) gave.
     pub fn give_back(&mut self, ids: impl Iterator<Item = u32>) {
         for id in ids {

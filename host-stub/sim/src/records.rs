@@ -106,6 +106,15 @@ mod tests {
         fn reduce(&self, _dst: u64, _src: u64, _len: u64, _reduce: Reduce) -> Result<(), OutsideHbm> {
             unreachable!("no hbm")
         }
+        fn contains(&self, _addr: u64) -> bool {
+            unreachable!("no hbm")
+        }
+        fn copy_from(&self, _dst: u64, _from: &Self, _src: u64, _len: u64) -> Result<(), OutsideHbm> {
+            unreachable!("no hbm")
+        }
+        fn reduce_from(&self, _: u64, _: &Self, _: u64, _: u64, _: Reduce) -> Result<(), OutsideHbm> {
+            unreachable!("no hbm")
+        }
         fn write_value(&self, _addr: u64, _value: u32) -> Result<(), OutsideHbm> {
             unreachable!("no hbm")
         }

@@ -5,12 +5,13 @@ use std::sync::atomic::Ordering;
 use hcomm_aicpu::spec::queue::QueueStatus;
 
 use super::cpu::CpuFault;
+use super::decode::{self, Action};
 use super::error::DeviceError;
 use super::event::What;
 use super::host_stream::{DroppedTasks, HostStream};
 use super::inbox::Recovery;
 use super::memory::Memory;
-use super::queue::{HwQueue, Registers};
+use super::queue::{HwQueue, QueueConfig, Registers};
 use super::scheduler::Scheduler;
 use super::stall::Stall;
 
@@ -46,6 +47,7 @@ impl<M: Memory> Scheduler<M> {
             return;
         }
         let first = queue.rung;
+        self.flush_doorbells(sq_id, first, dropped);
         self.shared.events.tell(|| What::TasksDropped { sq_id, first, count: dropped, reason });
         let Some(queue) = self.queue_mut(sq_id) else { return };
         // They count as done: no operation waits for them.
@@ -62,6 +64,22 @@ impl<M: Memory> Scheduler<M> {
         };
         for stream in self.streams.values_mut() {
             stream.note_dropped(&dropped);
+        }
+    }
+
+    /// What channels would have started by doorbells that are dropped never runs.
+    fn flush_doorbells(&mut self, sq_id: u32, first: u32, count: u32) {
+        if self.channels.is_empty() {
+            return;
+        }
+        let Some(QueueConfig { base, depth, .. }) = self.queue_mut(sq_id).map(|queue| queue.config) else { return };
+        for slot in (first..first + count).map(|slot| slot % depth) {
+            let addr = base + u64::from(slot) * decode::SQE_LEN as u64;
+            let sqe = self.shared.memory.load_sqe(addr).ok();
+            let task = sqe.and_then(|sqe| decode::decode(self.shared.soc, &sqe).ok());
+            if let Some(Action::UbDoorbell { jetty, producer_index }) = task.map(|task| task.action) {
+                self.flush_channel(jetty, producer_index);
+            }
         }
     }
 
@@ -104,6 +122,7 @@ impl<M: Memory> Scheduler<M> {
                 None => Registers::of(&*self.shared.memory, sq_id).reset(),
             }
         }
+        self.restart_channels();
         self.notifies.clear();
         self.queues.find_deadline(self.now);
         self.shared.failed.clear();

@@ -1,4 +1,4 @@
-//! Arithmetic of an SDMA reduce: `dst[i] = op(dst[i], src[i])`.
+//! Arithmetic of a reduce, by SDMA or over a channel: `dst[i] = op(dst[i], src[i])`.
 //!
 //! The rules of the hardware for odd values are not public. Those here are chosen to be reproducible: the bits of a result
 //! depend on the values alone, not on their order, on the host's processor, or on the shape of a tree of reduces.
@@ -21,18 +21,25 @@ pub const BLOCK_LEN: usize = 2048;
 #[repr(align(64))]
 pub struct Block(pub [u8; BLOCK_LEN]);
 
+/// Element type of a reduce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Element {
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Element {
     Int8,
     Int16,
     Int32,
+    Uint8,
+    Uint16,
+    Uint32,
     Fp16,
     Fp32,
     Bf16,
 }
 
+/// Operator of a reduce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Operator {
     Sum,
     Max,
     Min,
@@ -66,12 +73,17 @@ impl Reduce {
         Some(Self { element, operator })
     }
 
+    /// Elements of this type, by this operator.
+    pub fn new(element: Element, operator: Operator) -> Self {
+        Self { element, operator }
+    }
+
     /// Bytes of an element.
     pub fn element_len(self) -> u32 {
         match self.element {
-            Element::Int8 => 1,
-            Element::Int16 | Element::Fp16 | Element::Bf16 => 2,
-            Element::Int32 | Element::Fp32 => 4,
+            Element::Int8 | Element::Uint8 => 1,
+            Element::Int16 | Element::Uint16 | Element::Fp16 | Element::Bf16 => 2,
+            Element::Int32 | Element::Uint32 | Element::Fp32 => 4,
         }
     }
 
@@ -85,6 +97,9 @@ impl Reduce {
             Element::Int8 => self.integers(elements_mut::<i8>(dst), elements(src), i8::wrapping_add),
             Element::Int16 => self.integers(elements_mut::<i16>(dst), elements(src), i16::wrapping_add),
             Element::Int32 => self.integers(elements_mut::<i32>(dst), elements(src), i32::wrapping_add),
+            Element::Uint8 => self.integers(elements_mut::<u8>(dst), elements(src), u8::wrapping_add),
+            Element::Uint16 => self.integers(elements_mut::<u16>(dst), elements(src), u16::wrapping_add),
+            Element::Uint32 => self.integers(elements_mut::<u32>(dst), elements(src), u32::wrapping_add),
             Element::Fp32 => self.singles(elements_mut(dst), elements(src)),
             Element::Fp16 => {
                 let dst = elements_mut::<u16>(dst).reinterpret_cast_mut::<f16>();

@@ -83,6 +83,7 @@ impl<M: Memory> Scheduler<M> {
             self.end_halt();
             return Progress::Worked;
         }
+        self.rest();
         if self.is_deadlocked() {
             return Progress::Worked;
         }
@@ -175,6 +176,10 @@ impl<M: Memory> Scheduler<M> {
                 notifies.into_iter().for_each(|(id, owner)| self.notifies.add(id, owner));
             }
             Command::RemoveNotifies(ids) => ids.into_iter().for_each(|id| self.remove_notify(id)),
+            Command::AddChannel(end) => self.add_channel(*end),
+            Command::RemoveChannels(jetties) => self.remove_channels(&jetties),
+            Command::PeerRecord { id, device, before } => self.peer_record(id, device, &before),
+            Command::PeerFailed(failure) => self.peer_failed(failure),
             Command::Stop => self.stopped = true,
         }
     }
@@ -430,6 +435,7 @@ impl<M: Memory> Scheduler<M> {
         self.end_halt();
         self.shared.events.tell(|| What::Error(error.clone()));
         let first = self.shared.failed.set(error);
+        self.tell_peers(Some(&first));
         for queue in self.queues.iter() {
             Registers::of(&*self.shared.memory, queue.config.sq_id).set_state(QueueStatus::REFUSING);
         }
@@ -460,6 +466,10 @@ impl<M: Memory> Scheduler<M> {
     }
 
     fn close(&mut self) {
+        self.tell_peers(None);
+        if let Some(port) = &self.port {
+            port.leave();
+        }
         for core in self.launches.busy_cores() {
             self.cpu.abandon(core);
         }

@@ -80,6 +80,22 @@ impl Memory for VecMemory {
         Ok(())
     }
 
+    fn contains(&self, addr: u64) -> bool {
+        (BASE..BASE + HBM).contains(&addr)
+    }
+
+    fn copy_from(&self, dst: u64, from: &Self, src: u64, len: u64) -> Result<(), OutsideHbm> {
+        self.write_hbm(dst, &from.read(src, len))
+    }
+
+    fn reduce_from(&self, dst: u64, from: &Self, src: u64, len: u64, reduce: Reduce) -> Result<(), OutsideHbm> {
+        let (mut left, mut right, len) = (Block([0; BLOCK_LEN]), Block([0; BLOCK_LEN]), len as usize);
+        left.0[..len].copy_from_slice(&self.read(dst, len as u64));
+        right.0[..len].copy_from_slice(&from.read(src, len as u64));
+        reduce.apply(&mut left, &right, len);
+        self.write_hbm(dst, &left.0[..len])
+    }
+
     fn write_value(&self, addr: u64, value: u32) -> Result<(), OutsideHbm> {
         let range = self.range(addr, 4)?;
         self.hbm.lock().unwrap()[range].copy_from_slice(&value.to_le_bytes());

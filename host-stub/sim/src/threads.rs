@@ -411,6 +411,25 @@ impl<M: Memory> Threads<M> {
         Ok(id)
     }
 
+    /// Allocates notifies of an end of a channel, whose ids follow each other. Gives the lowest.
+    ///
+    /// # Errors
+    /// [`ThreadError::NoNotifies`].
+    pub fn add_channel_notifies(&self, count: u32, owner: impl Fn(u32) -> Owner) -> Result<u32, ThreadError> {
+        let first = self.table().notify_ids.take_run(count.into());
+        let first =
+            first.map_err(|TooFewIds { free, max }| ThreadError::NoNotifies { wanted: count.into(), free, max })?;
+        let owned = (0..count).map(|index| (first + index, owner(index)));
+        self.shared.inbox.send(Command::AddNotifies(owned.collect()));
+        Ok(first)
+    }
+
+    /// Frees notifies of an end of a channel.
+    pub fn remove_channel_notifies(&self, first: u32, count: u32) {
+        self.shared.inbox.send(Command::RemoveNotifies((first..first + count).collect()));
+        self.table().notify_ids.give_back(first..first + count);
+    }
+
     /// Frees a notify that belongs to no thread.
     pub fn remove_notify(&self, id: u32) {
         self.shared.inbox.send(Command::RemoveNotifies(vec![id]));

@@ -1,20 +1,27 @@
 //! Vector clocks: what has happened before. The scheduler keeps one for what notifies order, the race check for all orders.
 
+use std::collections::BTreeMap;
+
 /// One sequence of events that are ordered among themselves: a queue, a stream with its launches, a call of the host.
 ///
 /// Numbers are small and used again: a later actor may take the number of an earlier one that it comes after, or that is
 /// [forgotten](VectorClock::forget).
 pub type ActorId = u32;
 
-/// How far each actor had come when something happened.
+/// How far each actor had come when something happened. Actors are those of one device; what other devices know is kept beside
+/// it, so that it comes back with a record over a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VectorClock(Vec<u64>);
+pub struct VectorClock {
+    times: Vec<u64>,
+    /// The same of actors of other devices, by the slot of the device; none unless channels have handed it on.
+    foreign: Option<BTreeMap<u32, Vec<u64>>>,
+}
 
 impl VectorClock {
     /// How far `actor` had come; 0 = it had not begun.
     #[inline]
     pub fn time_of(&self, actor: ActorId) -> u64 {
-        self.0.get(actor as usize).copied().unwrap_or(0)
+        self.times.get(actor as usize).copied().unwrap_or(0)
     }
 
     /// Adds that `actor` had come as far as `time`.
@@ -25,37 +32,44 @@ impl VectorClock {
 
     /// Forgets an actor that is gone, whose number may be used again.
     pub fn forget(&mut self, actor: ActorId) {
-        if let Some(time) = self.0.get_mut(actor as usize) {
+        if let Some(time) = self.times.get_mut(actor as usize) {
             *time = 0;
         }
     }
 
     /// Becomes what `other` is, in the memory that it has.
     pub fn copy_from(&mut self, other: &Self) {
-        self.0.clone_from(&other.0);
+        self.times.clone_from(&other.times);
+        self.foreign.clone_from(&other.foreign);
     }
 
     /// Adds all that `other` knows.
     pub fn join(&mut self, other: &Self) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
+        join(&mut self.times, &other.times);
+        for (device, times) in other.foreign.iter().flat_map(|foreign| foreign.iter()) {
+            join(self.foreign.get_or_insert_default().entry(*device).or_default(), times);
         }
-        for (own, other) in self.0.iter_mut().zip(&other.0) {
-            *own = (*own).max(*other);
-        }
+    }
+
+    /// This clock of device `from`, as device `own` keeps it.
+    pub fn handed_over(&self, from: u32, own: u32) -> Self {
+        let mut foreign = self.foreign.clone().unwrap_or_default();
+        let times = foreign.remove(&own).unwrap_or_default();
+        foreign.insert(from, self.times.clone());
+        Self { times, foreign: Some(foreign) }
     }
 
     /// Takes away all that `other` does not know.
     pub fn meet(&mut self, other: &Self) {
-        self.0.truncate(other.0.len());
-        for (own, other) in self.0.iter_mut().zip(&other.0) {
+        self.times.truncate(other.times.len());
+        for (own, other) in self.times.iter_mut().zip(&other.times) {
             *own = (*own).min(*other);
         }
     }
 
     /// Whether `other` knows all that this one knows.
     pub fn is_within(&self, other: &Self) -> bool {
-        self.0.iter().enumerate().all(|(actor, time)| other.time_of(actor as ActorId) >= *time)
+        self.times.iter().enumerate().all(|(actor, time)| other.time_of(actor as ActorId) >= *time)
     }
 
     /// Begins the next step of `actor`: what it did before is ordered before whatever takes over this clock later.
@@ -65,10 +79,19 @@ impl VectorClock {
 
     fn slot(&mut self, actor: ActorId) -> &mut u64 {
         let index = actor as usize;
-        if self.0.len() <= index {
-            self.0.resize(index + 1, 0);
+        if self.times.len() <= index {
+            self.times.resize(index + 1, 0);
         }
-        &mut self.0[index]
+        &mut self.times[index]
+    }
+}
+
+fn join(own: &mut Vec<u64>, other: &[u64]) {
+    if own.len() < other.len() {
+        own.resize(other.len(), 0);
+    }
+    for (own, other) in own.iter_mut().zip(other) {
+        *own = (*own).max(*other);
     }
 }
 
@@ -77,7 +100,7 @@ mod tests {
     use super::*;
 
     fn clock(times: &[u64]) -> VectorClock {
-        VectorClock(times.to_vec())
+        VectorClock { times: times.to_vec(), foreign: None }
     }
 
     #[test]
@@ -108,5 +131,19 @@ mod tests {
         ticked.tick(2);
         ticked.tick(0);
         assert_eq!(ticked, clock(&[2, 0, 1]));
+    }
+
+    #[test]
+    fn what_another_device_knows_comes_back_with_its_record() {
+        // Device 3 records for device 5 what its queues 0 and 1 have done.
+        let sent = clock(&[4, 7]).handed_over(3, 5);
+        assert_eq!((sent.time_of(0), sent.time_of(1)), (0, 0), "device 5 has done nothing by that");
+        let mut at_5 = clock(&[0, 0, 9]);
+        at_5.join(&sent);
+        assert_eq!(at_5.time_of(2), 9);
+        // And device 5 for device 3, whose queue 1 has gone on meanwhile.
+        let mut at_3 = clock(&[0, 8]);
+        at_3.join(&at_5.handed_over(5, 3));
+        assert_eq!([0, 1, 2].map(|actor| at_3.time_of(actor)), [4, 8, 0]);
     }
 }

@@ -221,13 +221,15 @@ impl RaceCheck {
         }
     }
 
-    fn notify(&mut self, by: NotifyUser) -> Who {
+    /// Who uses a notify. `None`: another device, whose order is not followed here.
+    fn notify(&mut self, by: NotifyUser) -> Option<Who> {
         match by {
-            NotifyUser::Task(task) => Who::Queue(task.sq_id),
+            NotifyUser::Task(task) => Some(Who::Queue(task.sq_id)),
             NotifyUser::Stream(id) => {
                 self.operation(id);
-                Who::Stream(id)
+                Some(Who::Stream(id))
             }
+            NotifyUser::Peer { .. } => None,
         }
     }
 
@@ -334,13 +336,14 @@ impl Observer for RaceCheck {
                 if from == 0 {
                     self.order.notify_forgotten(id);
                 }
-                if from != to {
+                if let Some(who) = who.filter(|_| from != to) {
                     self.order.records(who, id);
                 }
             }
             What::NotifyTaken { id, by, to } => {
-                let who = self.notify(by);
-                self.order.takes(who, id, to != 0);
+                if let Some(who) = self.notify(by) {
+                    self.order.takes(who, id, to != 0);
+                }
             }
             What::LaunchQueued { .. }
             | What::CallRefused { .. }

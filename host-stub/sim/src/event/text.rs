@@ -29,6 +29,7 @@ impl fmt::Display for NotifyUser {
         match self {
             Self::Task(task) => write!(f, "{task}"),
             Self::Stream(id) => write!(f, "stream {id}"),
+            Self::Peer { device } => write!(f, "device {device}"),
         }
     }
 }

@@ -93,6 +93,11 @@ pub enum NotifyUser {
     Task(TaskPlace),
     /// An operation of a stream.
     Stream(StreamId),
+    /// A transfer of another device.
+    Peer {
+        /// Slot of that device.
+        device: u32,
+    },
 }
 
 /// Where a host program called.

@@ -1,6 +1,6 @@
 //! What the scheduler of a device keeps. Each file beside this one adds one subject to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,9 @@ use super::queues::Queues;
 use super::requests::Requests;
 use super::turns::Turns;
 use crate::cpu::Cpu;
+use crate::decode::Jetty;
 use crate::engine::EnginePool;
+use crate::fabric::{ChannelEnd, PeerFailure, Port};
 use crate::fault::{FaultCounter, FaultPlan};
 use crate::host_stream::HostStream;
 use crate::hosts::{self, HostThreads};
@@ -66,6 +68,12 @@ pub struct Scheduler<M: Memory> {
     /// Another thread was woken.
     pub(crate) has_woken: bool,
     pub(crate) stopped: bool,
+    /// Access to other devices.
+    pub(crate) port: Option<Port<M>>,
+    /// Ends of channels, by their jetty.
+    pub(crate) channels: HashMap<Jetty, ChannelEnd>,
+    /// Devices of the fabric that have failed or closed, by slot.
+    pub(crate) failed_peers: BTreeMap<u32, PeerFailure>,
 }
 
 impl<M: Memory> Scheduler<M> {
@@ -89,12 +97,20 @@ impl<M: Memory> Scheduler<M> {
             commands: Vec::new(),
             has_woken: false,
             stopped: false,
+            port: None,
+            channels: HashMap::new(),
+            failed_peers: BTreeMap::new(),
         }
     }
 
     /// Sets how it treats what can go wrong.
     pub fn with_config(self, config: SchedulerConfig) -> Self {
         Self { faults: FaultCounter::new(&config.faults), config, ..self }
+    }
+
+    /// Joins it to other devices.
+    pub fn with_port(self, port: Port<M>) -> Self {
+        Self { port: Some(port), ..self }
     }
 
     /// Lets it count the threads of the process: a deadlock may then be certain.

@@ -349,6 +349,8 @@ impl Builder {
         match by {
             NotifyUser::Task(task) => self.queues.get(&task.sq_id)?.task,
             NotifyUser::Stream(id) => self.operation(id),
+            // A transfer of another device is in that device's timeline.
+            NotifyUser::Peer { .. } => None,
         }
     }
 

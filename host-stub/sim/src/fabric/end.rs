@@ -1,0 +1,41 @@
+//! One end of a channel, as the scheduler of its device keeps it.
+
+use crate::decode::Jetty;
+
+/// What the engine knows of the sending end of a channel.
+#[derive(Clone, Debug)]
+pub struct ChannelEnd {
+    /// Its number in doorbells.
+    pub jetty: Jetty,
+    /// First block of its work ring.
+    pub ring: u64,
+    /// Blocks of the ring.
+    pub depth: u32,
+    /// Producer index of the first entry.
+    pub start: u16,
+    /// Producer index up to which entries were started.
+    pub consumed: u16,
+    /// Transport path to the peer.
+    pub path: u32,
+    /// The peer in the UB network.
+    pub peer_eid: [u8; 16],
+    /// Slot of the peer's device.
+    pub peer: u32,
+    /// Rank of the peer.
+    pub peer_rank: u32,
+    /// Register of notify 0 of the peer's end, and bytes of a register.
+    pub notify: (u64, u32),
+    /// Id of that notify, and how many there are.
+    pub peer_notifies: (u32, u32),
+}
+
+impl ChannelEnd {
+    /// Id of the peer's notify with this register.
+    pub fn notify_id(&self, register: u64) -> Option<u32> {
+        let (base, size) = self.notify;
+        let offset = register.checked_sub(base)?;
+        let index = u32::try_from(offset / u64::from(size)).ok()?;
+        let (first, count) = self.peer_notifies;
+        (offset.is_multiple_of(size.into()) && index < count).then_some(first + index)
+    }
+}

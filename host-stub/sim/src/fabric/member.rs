@@ -1,0 +1,253 @@
+//! Which devices are joined, and what each lets others use.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::peer_failure::PeerFailure;
+use super::status::Why;
+use crate::inbox::Command;
+use crate::shared::Shared;
+
+/// What names a device in the UB network: server 0, the slot, die 0, port 0.
+pub fn eid_of(device: u32) -> [u8; 16] {
+    let mut eid = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    eid[8..12].copy_from_slice(&device.to_be_bytes());
+    // Never all zero behind the prefix.
+    eid[15] = 1;
+    eid
+}
+
+/// Right to use something of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Its id: 20 bits.
+    pub id: u32,
+    /// Its value.
+    pub value: u32,
+}
+
+/// What a token gives the right to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Export {
+    /// Bytes of HBM.
+    Memory {
+        /// First byte.
+        addr: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// Notifies whose ids follow each other, for one device.
+    Notifies {
+        /// Lowest id.
+        first: u32,
+        /// How many.
+        count: u32,
+        /// Slot of the device that may record them.
+        peer: u32,
+    },
+}
+
+/// One device, as the others see it.
+struct Member<M> {
+    shared: Weak<Shared<M>>,
+    exports: Mutex<HashMap<u32, (u32, Export)>>,
+    next_token: AtomicU32,
+    /// Nothing goes on there, unless a command has come since.
+    at_rest: AtomicBool,
+    /// Why it has failed or closed.
+    gone: Mutex<Option<PeerFailure>>,
+}
+
+/// Devices of one machine.
+pub struct Fabric<M> {
+    members: Mutex<BTreeMap<u32, Arc<Member<M>>>>,
+}
+
+impl<M> Default for Fabric<M> {
+    fn default() -> Self {
+        Self { members: Mutex::default() }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<M> Fabric<M> {
+    /// Adds the device in slot `device`, which is that of `shared`.
+    pub fn join(self: &Arc<Self>, device: u32, shared: &Arc<Shared<M>>) -> Port<M> {
+        let member = Member {
+            shared: Arc::downgrade(shared),
+            exports: Mutex::default(),
+            next_token: AtomicU32::new(1),
+            at_rest: AtomicBool::new(false),
+            gone: Mutex::default(),
+        };
+        let own = Arc::new(member);
+        lock(&self.members).insert(device, Arc::clone(&own));
+        Port { fabric: Arc::clone(self), own, device }
+    }
+
+    fn member(&self, device: u32) -> Option<Arc<Member<M>>> {
+        lock(&self.members).get(&device).cloned()
+    }
+
+    fn others(&self, device: u32) -> Vec<(u32, Arc<Member<M>>)> {
+        let members = lock(&self.members);
+        members.iter().filter(|(slot, _)| **slot != device).map(|(slot, member)| (*slot, Arc::clone(member))).collect()
+    }
+}
+
+/// A device's access to the fabric that it is in.
+pub struct Port<M> {
+    fabric: Arc<Fabric<M>>,
+    own: Arc<Member<M>>,
+    device: u32,
+}
+
+impl<M> Clone for Port<M> {
+    fn clone(&self) -> Self {
+        Self { fabric: Arc::clone(&self.fabric), own: Arc::clone(&self.own), device: self.device }
+    }
+}
+
+impl<M> Port<M> {
+    /// Slot of the device.
+    pub fn device(&self) -> u32 {
+        self.device
+    }
+
+    /// Lets others use `export` by the token that this gives.
+    pub fn export(&self, export: Export) -> Token {
+        let id = self.own.next_token.fetch_add(1, Ordering::Relaxed) & 0xf_ffff;
+        // Not a secret: it only has to differ from token to token and from device to device.
+        let value = (id.wrapping_mul(0x9e37_79b9) ^ self.device.wrapping_mul(0x85eb_ca6b)) | 1;
+        lock(&self.own.exports).insert(id, (value, export));
+        Token { id, value }
+    }
+
+    /// Takes the right back.
+    pub fn revoke(&self, token: Token) {
+        lock(&self.own.exports).remove(&token.id);
+    }
+
+    /// The device in slot `peer`, if it is open: one that has failed still has its memory.
+    ///
+    /// # Errors
+    /// [`Why::PeerGone`].
+    pub fn peer(&self, peer: u32) -> Result<Peer<M>, Why> {
+        let member = self.fabric.member(peer).ok_or_else(|| Why::PeerGone("is not there".to_owned()))?;
+        if lock(&member.gone).as_ref().is_some_and(PeerFailure::is_closed) {
+            return Err(Why::PeerGone("is closed".to_owned()));
+        }
+        let shared = member.shared.upgrade().ok_or_else(|| Why::PeerGone("is closed".to_owned()))?;
+        Ok(Peer { device: peer, member, shared })
+    }
+
+    /// The device whose HBM `contains` says the address is in.
+    pub fn find(&self, contains: impl Fn(&Shared<M>) -> bool) -> Option<Peer<M>> {
+        self.fabric.others(self.device).into_iter().find_map(|(device, member)| {
+            let shared = member.shared.upgrade()?;
+            contains(&shared).then_some(Peer { device, member, shared })
+        })
+    }
+
+    /// Tells whether anything goes on in the own device.
+    pub fn set_at_rest(&self, at_rest: bool) {
+        self.own.at_rest.store(at_rest, Ordering::Release);
+    }
+
+    /// Whether nothing goes on in any other device, and no command waits there.
+    pub fn others_at_rest(&self) -> bool {
+        self.fabric.others(self.device).iter().all(|(_, member)| match member.shared.upgrade() {
+            Some(shared) => member.at_rest.load(Ordering::Acquire) && !shared.inbox.is_pending(),
+            None => true,
+        })
+    }
+
+    /// Tells all others that the own device has failed or closed. Only the first failure counts.
+    pub fn fail(&self, failure: &PeerFailure) {
+        let mut gone = lock(&self.own.gone);
+        if gone.is_some() {
+            return;
+        }
+        *gone = Some(failure.clone());
+        drop(gone);
+        for (_, member) in self.fabric.others(self.device) {
+            if let Some(shared) = member.shared.upgrade() {
+                shared.inbox.send(Command::PeerFailed(failure.clone()));
+            }
+        }
+    }
+
+    /// The own device works again.
+    pub fn restarted(&self) {
+        *lock(&self.own.gone) = None;
+    }
+
+    /// Takes the own device out.
+    pub fn leave(&self) {
+        lock(&self.fabric.members).remove(&self.device);
+    }
+}
+
+/// Another device, held open.
+pub struct Peer<M> {
+    /// Its slot.
+    pub device: u32,
+    member: Arc<Member<M>>,
+    /// Its parts.
+    pub shared: Arc<Shared<M>>,
+}
+
+impl<M> Peer<M> {
+    /// What a token gives the right to use.
+    ///
+    /// # Errors
+    /// [`Why::TokenId`], [`Why::TokenValue`].
+    pub fn token(&self, token: Token) -> Result<Export, Why> {
+        match lock(&self.member.exports).get(&token.id) {
+            None => Err(Why::TokenId(token.id)),
+            Some((value, _)) if *value != token.value => Err(Why::TokenValue { id: token.id, value: token.value }),
+            Some((_, export)) => Ok(*export),
+        }
+    }
+
+    /// Whether bytes are exchanged by any token.
+    pub fn exports(&self, addr: u64, len: u64) -> bool {
+        let covers = |export: &Export| matches!(*export, Export::Memory { addr: base, len: size } if covers(base, size, addr, len));
+        lock(&self.member.exports).values().any(|(_, export)| covers(export))
+    }
+
+    /// Whether a notify is for the device in slot `by`.
+    pub fn exports_notify(&self, id: u32, by: u32) -> bool {
+        let is_in = |export: &Export| matches!(*export, Export::Notifies { first, count, peer } if peer == by && id >= first && id - first < count);
+        lock(&self.member.exports).values().any(|(_, export)| is_in(export))
+    }
+}
+
+/// Whether `len` bytes at `addr` lie in `size` bytes at `base`.
+pub(super) fn covers(base: u64, size: u64, addr: u64, len: u64) -> bool {
+    addr.checked_sub(base).is_some_and(|offset| offset <= size && len <= size - offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eids_of_devices_differ() {
+        let eids: std::collections::HashSet<_> = (0..64).map(eid_of).collect();
+        assert_eq!(eids.len(), 64);
+    }
+
+    #[test]
+    fn range_is_inside_to_its_last_byte() {
+        for (addr, len, expected) in
+            [(100, 10, true), (100, 11, false), (99, 1, false), (110, 0, true), (110, 1, false), (u64::MAX, 2, false)]
+        {
+            assert_eq!(covers(100, 10, addr, len), expected, "{addr} + {len}");
+        }
+    }
+}

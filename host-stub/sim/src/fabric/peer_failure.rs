@@ -1,0 +1,21 @@
+//! What a device tells its peers when it has failed or closed.
+
+use std::sync::Arc;
+
+/// A device that has failed or closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerFailure {
+    /// Slot of the device.
+    pub device: u32,
+    /// Rank and error of the device that has failed first, if this one only follows.
+    pub first: Option<(u32, Arc<str>)>,
+    /// Its error; `None`: it was closed.
+    pub error: Option<Arc<str>>,
+}
+
+impl PeerFailure {
+    /// Whether it was closed.
+    pub(super) fn is_closed(&self) -> bool {
+        self.error.is_none()
+    }
+}
