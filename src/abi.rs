@@ -244,8 +244,9 @@ pub extern "C" fn HcommThreadJoin(thread: u64, timeout: u32) -> i32 {
 #[cold]
 #[inline(never)]
 pub fn refuse(who: &'static str, error: &Error) -> i32 {
+    let code = error.code();
     Hooks.refused(who, error);
-    error.code()
+    code
 }
 
 #[inline]

@@ -19,7 +19,7 @@ pub(crate) fn check_live(handle: ThreadHandle) -> Result<(), Error> {
 /// Whether the handle, which is not 0, names a live thread of engine AICPU_TS.
 #[inline]
 pub(crate) fn check_aicpu(handle: ThreadHandle) -> Result<(), Error> {
-    on_core(|core, _| Ok(core.table().live(handle)?.aicpu_descriptor().map(drop)?))
+    on_core(|core, _| Ok(core.table().queue_place(handle).map(drop)?))
 }
 
 pub(crate) fn notify_wait_default(handle: ThreadHandle, index: u32) -> Result<(), Error> {

@@ -2,14 +2,13 @@
 
 use zerocopy::{FromBytes, Immutable, KnownLayout, TryFromBytes};
 
+use crate::spec::DeviceAddr;
 use crate::spec::channel::{ChannelHandle, Protocol};
 use crate::spec::code;
 use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::params::ParamsError;
-use crate::spec::queue::MIN_DEPTH;
 use crate::spec::soc::Soc;
 use crate::spec::thread::{Engine, ThreadHandle};
-use crate::spec::{DeviceAddr, SQE_SIZE};
 
 /// A ring stayed full for longer than the caller waits. It is as it was before the call but for what `queued_len` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, FromBytes, Immutable, KnownLayout)]
@@ -261,6 +260,9 @@ pub enum Error {
         /// The queue.
         sq_id: u32,
     },
+    /// No parameters of a kernel.
+    #[error("kernel parameters are null")]
+    NullParams,
     /// Not the parameters of this kernel.
     #[error(transparent)]
     BadParams(#[from] ParamsError),
@@ -380,59 +382,7 @@ pub enum Error {
     },
 }
 
-/// Why a queue takes no tasks: an [`Error`] that fits into two registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    /// [`Error::DoorbellRefused`].
-    DoorbellRefused { sq_id: u32 },
-    /// [`Error::Suspended`].
-    Suspended { sq_id: u32 },
-    /// [`Error::BadHandle`].
-    BadHandle(ThreadHandle),
-    /// [`Error::BadQueue`] of the depth.
-    BadDepth { sq_id: u32, depth: u32 },
-    /// [`Error::BadQueue`] of the ring's address.
-    BadRing { sq_id: u32, base: DeviceAddr },
-    /// [`Error::BadQueue`] of the head.
-    BadHead { sq_id: u32, head: u32, limit: u32 },
-    /// [`Error::BadQueue`] of the registers.
-    BadRegs { sq_id: u32, regs: u64 },
-    /// [`Error::WrongEngine`].
-    WrongEngine { engine: Engine, handle: ThreadHandle },
-    /// [`Error::RecordsNotRead`].
-    RecordsNotRead { timeout_us: u64 },
-    /// [`Error::QueueFull`], which the caller has kept.
-    Full,
-    /// [`Error::QueueRead`] of the head.
-    NoHead { sq_id: u32, code: i32 },
-    /// [`Error::QueueRead`] of the status.
-    NoStatus { sq_id: u32, code: i32 },
-}
-const _: () = assert!(size_of::<Stop>() == 16);
 const _: () = assert!(size_of::<Error>() == 8 * crate::spec::mailbox::ERROR_WORDS);
-
-impl From<Stop> for Error {
-    #[cold]
-    #[inline(never)]
-    fn from(stop: Stop) -> Self {
-        let (sq_id, field, value, limit) = match stop {
-            Stop::DoorbellRefused { sq_id } => return Self::DoorbellRefused { sq_id },
-            Stop::Suspended { sq_id } => return Self::Suspended { sq_id },
-            Stop::BadHandle(handle) => return Self::BadHandle(handle),
-            Stop::BadDepth { sq_id, depth } => (sq_id, QueueField::Depth, depth.into(), MIN_DEPTH.into()),
-            Stop::BadRing { sq_id, base } => (sq_id, QueueField::RingAddress, base.0, SQE_SIZE as u64),
-            Stop::BadHead { sq_id, head, limit } => (sq_id, QueueField::Head, head.into(), limit.into()),
-            Stop::BadRegs { sq_id, regs } => (sq_id, QueueField::Registers, regs, 0),
-            Stop::WrongEngine { engine, handle } => return Self::WrongEngine { handle, engine },
-            Stop::RecordsNotRead { timeout_us } => return Self::RecordsNotRead { timeout_us },
-            // Only the submission makes it, and answers what it has kept.
-            Stop::Full => (0, QueueField::Depth, 0, 0),
-            Stop::NoHead { sq_id, code } => return Self::QueueRead { sq_id, field: QueueField::Head, code },
-            Stop::NoStatus { sq_id, code } => return Self::QueueRead { sq_id, field: QueueField::Status, code },
-        };
-        Self::BadQueue { sq_id, field, value, limit }
-    }
-}
 
 impl Error {
     /// The code that the C API answers.
@@ -441,14 +391,13 @@ impl Error {
             Self::NullDst | Self::NullSrc | Self::NullThread | Self::NullChannel | Self::NullTransfers => {
                 code::HCCL_E_PTR
             }
-            Self::BadLocalNotify { .. } | Self::BadPeerNotify { .. } => code::HCCL_E_PTR,
+            Self::BadLocalNotify { .. } | Self::BadPeerNotify { .. } | Self::NullParams => code::HCCL_E_PTR,
             Self::BadChannel(_) | Self::OtherComm { .. } => code::HCCL_E_NOT_FOUND,
             Self::ChannelReduce { .. } | Self::NoTransfers => code::HCCL_E_PARA,
             Self::RemoteRange { .. } => code::HCCL_E_INTERNAL,
             Self::WorkRingFull { .. } => code::HCCL_E_TIMEOUT,
             Self::ChannelOperation { .. } | Self::BadTransferKind { .. } => code::HCCL_E_NOT_SUPPORT,
             Self::BadChannelField { .. } => code::HCCL_E_DRV,
-            Self::BadParams(ParamsError::Null) => code::HCCL_E_PTR,
             Self::BadNotifyIndex { .. } | Self::UnknownComm => code::HCCL_E_PTR,
             Self::CommLocked => code::HCCL_E_AGAIN,
             Self::CommNotLocked => code::HCCL_E_NOT_FOUND,

@@ -8,11 +8,13 @@ use core::num::NonZeroU64;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::Stop;
+use zerocopy::transmute;
+
 use crate::spec::DeviceAddr;
 use crate::spec::thread::{
     DESCRIPTOR_SIZE, DescriptorTag, Engine, MAX_THREADS, NotifyTable, ThreadDescriptor, ThreadHandle,
 };
+use crate::stop::Stop;
 use crate::sync::fence;
 
 /// Where the thread table is, as it is told once, before the first launch.
@@ -65,11 +67,38 @@ impl ThreadTable {
     /// The slot of a live thread.
     ///
     /// # Errors
-    /// [`Stop::BadHandle`] for a malformed, foreign or stale handle.
+    /// [`Error::BadHandle`](crate::Error::BadHandle) for a malformed, foreign or stale handle.
     #[inline]
     pub(crate) fn live(&self, handle: ThreadHandle) -> Result<Slot, Stop> {
-        self.slot(handle).filter(|slot| slot.is_live()).ok_or(Stop::BadHandle(handle))
+        self.slot(handle).filter(|slot| slot.is_live()).ok_or(Stop::bad_handle(handle))
     }
+
+    /// Where the queue of the live thread of `handle` is, which is of engine AICPU_TS.
+    ///
+    /// # Errors
+    /// [`Error::BadHandle`](crate::Error::BadHandle) for a malformed, foreign or stale handle; [`Error::WrongEngine`](crate::Error::WrongEngine).
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn queue_place(&self, handle: ThreadHandle) -> Result<QueuePlace, Stop> {
+        let slot = self.slot(handle).ok_or(Stop::bad_handle(handle))?;
+        let ThreadDescriptor { engine, sq_base, depth, sq_id, regs, stream_id, comm, .. } = slot.descriptor()?;
+        match engine {
+            Engine::AICPU_TS => Ok(QueuePlace { slot, sq_base, depth, sq_id, regs, stream_id, comm }),
+            engine => Err(Stop::wrong_engine(engine, handle)),
+        }
+    }
+}
+
+/// What a descriptor says of the queue of its thread.
+pub(crate) struct QueuePlace {
+    pub(crate) slot: Slot,
+    pub(crate) sq_base: DeviceAddr,
+    pub(crate) regs: u64,
+    pub(crate) sq_id: u32,
+    pub(crate) depth: u32,
+    pub(crate) stream_id: u32,
+    /// Communicator of the thread.
+    pub(crate) comm: u64,
 }
 
 /// A slot of the thread table, and the generation that a handle asks for in it: the handle itself, found to be one.
@@ -118,31 +147,20 @@ impl Slot {
     /// The descriptor of the live thread.
     ///
     /// # Errors
-    /// [`Stop::BadHandle`] if it does not live, or was freed meanwhile.
+    /// [`Error::BadHandle`](crate::Error::BadHandle) if it does not live, or was freed meanwhile.
+    #[inline(always)]
     pub(crate) fn descriptor(self) -> Result<ThreadDescriptor, Stop> {
         if self.is_live() {
-            let slot = with_exposed_provenance::<ThreadDescriptor>(self.handle().addr().0 as usize);
-            // SAFETY: a slot of the table, readable as in `is_live`; every bit pattern is a descriptor.
-            let descriptor = unsafe { slot.read_volatile() };
+            let slot = with_exposed_provenance::<[u64; DESCRIPTOR_SIZE as usize / 8]>(self.handle().addr().0 as usize);
+            // SAFETY: a slot of the table, readable and aligned as in `is_live`. Whole words: one load each.
+            let words = unsafe { slot.read_volatile() };
             // The host clears the tag before it changes a field: what was read before a live tag belongs to it.
             fence(Ordering::Acquire);
             if self.is_live() {
-                return Ok(descriptor);
+                return Ok(transmute!(words));
             }
         }
-        Err(Stop::BadHandle(self.handle()))
-    }
-
-    /// The descriptor of the live thread, which must be of engine AICPU_TS.
-    ///
-    /// # Errors
-    /// As [`descriptor`](Self::descriptor); [`Stop::WrongEngine`].
-    pub(crate) fn aicpu_descriptor(self) -> Result<ThreadDescriptor, Stop> {
-        let descriptor = self.descriptor()?;
-        match descriptor.engine {
-            Engine::AICPU_TS => Ok(descriptor),
-            engine => Err(Stop::WrongEngine { engine, handle: self.handle() }),
-        }
+        Err(Stop::bad_handle(self.handle()))
     }
 
     /// The handle.

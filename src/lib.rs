@@ -45,6 +45,7 @@ mod panic_handler;
 pub mod port;
 pub mod spec;
 mod sq;
+mod stop;
 mod sync;
 mod task;
 #[cfg(test)]

@@ -42,6 +42,13 @@ impl<T> Mutex<T> {
     }
 }
 
+/// Locks `mutex` where it need not be quick: out of line.
+#[cold]
+#[inline(never)]
+pub(crate) fn lock_cold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
+}
+
 /// A function that is `const` but for loom, whose objects can't be made at compile time.
 macro_rules! const_fn {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty)?) -> Self $body:block) => {

@@ -15,12 +15,63 @@ pub(crate) enum Task {
     NotifyRecord { id: u32 },
     /// Waits for a notify, and clears it.
     NotifyWait { id: u32, timeout_s: u32 },
-    /// Ascend950: starts the work entries of a jetty before this producer index.
-    UbDoorbell { jetty: Jetty, producer_index: u16 },
-    /// Ascend910B, Ascend910_93: a copy (`opcode` 0) or a reduce between this device and another one.
-    RemoteSdma { src: DeviceAddr, dst: DeviceAddr, len: u32, opcode: u8 },
-    /// Ascend910B, Ascend910_93: sets the notify whose register has this physical address, on another device.
-    RemoteRecord { register: DeviceAddr },
+}
+
+/// What a descriptor of an Ascend910B or Ascend910_93 asks for between two devices. Apart from [`Task`], so that a copy does not
+/// reach what encodes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RemoteTask {
+    /// A copy (`opcode` 0) or a reduce between this device and another one.
+    Sdma { src: DeviceAddr, dst: DeviceAddr, len: u32, opcode: u8 },
+    /// Sets the notify whose register has this physical address, on another device.
+    Record { register: DeviceAddr },
+}
+
+/// Ascend950: starts the work entries of a jetty before this producer index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UbDoorbellTask {
+    pub(crate) jetty: Jetty,
+    pub(crate) producer_index: u16,
+}
+
+/// Tasks of which a call may have several.
+pub(crate) trait Divisible: Copy {
+    /// First byte written and first byte read, if it moves any.
+    fn addrs(self) -> Option<(DeviceAddr, DeviceAddr)>;
+    /// The task for one chunk of it.
+    fn of_chunk(self, chunk: Chunk) -> Self;
+    /// Opcode and chunks, if all of it is a copy or reduce on this device.
+    #[inline(always)]
+    fn as_local(self, _chunks: Chunks) -> Option<(u8, Chunks)> {
+        None
+    }
+}
+
+impl Divisible for Task {
+    #[inline(always)]
+    fn addrs(self) -> Option<(DeviceAddr, DeviceAddr)> {
+        if let Self::Sdma { dst, src, .. } = self { Some((dst, src)) } else { None }
+    }
+
+    #[inline(always)]
+    fn of_chunk(self, chunk: Chunk) -> Self {
+        if let Self::Sdma { opcode, .. } = self { chunk.task(opcode) } else { self }
+    }
+
+    #[inline(always)]
+    fn as_local(self, chunks: Chunks) -> Option<(u8, Chunks)> {
+        if let Self::Sdma { opcode, .. } = self { Some((opcode, chunks)) } else { None }
+    }
+}
+
+impl Divisible for RemoteTask {
+    fn addrs(self) -> Option<(DeviceAddr, DeviceAddr)> {
+        if let Self::Sdma { dst, src, .. } = self { Some((dst, src)) } else { None }
+    }
+
+    fn of_chunk(self, Chunk { dst, src, len }: Chunk) -> Self {
+        if let Self::Sdma { opcode, .. } = self { Self::Sdma { src, dst, len, opcode } } else { self }
+    }
 }
 
 /// One piece of a copy.
@@ -87,64 +138,76 @@ impl Iterator for Chunks {
 
 /// The tasks of one call, in order.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Request {
-    /// Chunks of a copy or reduce.
-    Transfer { opcode: u8, chunks: Chunks },
-    /// The same between devices: Ascend910B, Ascend910_93.
-    Remote { opcode: u8, chunks: Chunks },
-    /// One task that moves no bytes; `None` once it is taken.
-    Single(Option<Task>),
+pub(crate) struct Request<T = Task> {
+    /// Of a copy or reduce: all of it, and the length is not looked at.
+    task: T,
+    /// Bytes. A task that moves none is one byte here, so that both are counted alike.
+    len: u64,
+    /// Of these, bytes of the tasks that were taken.
+    done: u64,
 }
 
 impl Request {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self::transfer(DeviceAddr(0), DeviceAddr(0), 0, 0);
+
     /// A copy (`opcode` 0) or a reduce.
     #[inline]
-    pub(crate) fn transfer(dst: DeviceAddr, src: DeviceAddr, len: u64, opcode: u8) -> Self {
-        Self::Transfer { opcode, chunks: Chunks::new(dst, src, len) }
+    pub(crate) const fn transfer(dst: DeviceAddr, src: DeviceAddr, len: u64, opcode: u8) -> Self {
+        Self { task: Task::Sdma { src, dst, len: 0, opcode }, len, done: 0 }
     }
+}
 
+impl Request<RemoteTask> {
     /// A copy (`opcode` 0) or a reduce between this device and another one.
     pub(crate) fn remote(dst: DeviceAddr, src: DeviceAddr, len: u64, opcode: u8) -> Self {
-        Self::Remote { opcode, chunks: Chunks::new(dst, src, len) }
+        Self { task: RemoteTask::Sdma { src, dst, len: 0, opcode }, len, done: 0 }
+    }
+}
+
+impl<T: Divisible> Request<T> {
+    /// One task that moves no bytes.
+    #[inline]
+    pub(crate) const fn single(task: T) -> Self {
+        Self { task, len: 1, done: 0 }
     }
 
     /// Whether no task is left.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        match self {
-            Self::Transfer { chunks, .. } | Self::Remote { chunks, .. } => chunks.len == chunks.done,
-            Self::Single(task) => task.is_none(),
-        }
+        self.len == self.done
     }
 
     /// Tasks still to be queued.
     #[inline]
     pub(crate) fn remaining(&self) -> u64 {
-        match self {
-            Self::Transfer { chunks, .. } | Self::Remote { chunks, .. } => chunks.remaining(),
-            Self::Single(task) => task.is_some().into(),
-        }
+        (self.len - self.done).div_ceil(MAX_CHUNK)
+    }
+
+    /// What is left of a copy (`opcode` 0) or reduce on this device.
+    #[inline]
+    pub(crate) fn as_local(&self) -> Option<(u8, Chunks)> {
+        let Self { task, len, done } = *self;
+        let (dst, src) = task.addrs()?;
+        task.as_local(Chunks { dst, src, len, done })
     }
 
     /// The next task, of which there is one.
     #[inline]
-    pub(crate) fn take_next(&mut self) -> Task {
-        match self {
-            Self::Transfer { opcode, chunks } => chunks.take_next().task(*opcode),
-            Self::Remote { opcode, chunks } => {
-                let Chunk { dst, src, len } = chunks.take_next();
-                Task::RemoteSdma { src, dst, len, opcode: *opcode }
-            }
-            // A call asks for no more tasks than it has.
-            Self::Single(task) => task.take().unwrap_or(Task::NotifyRecord { id: 0 }),
-        }
+    pub(crate) fn take_next(&mut self) -> T {
+        let Self { task, len, done } = *self;
+        let Some((dst, src)) = task.addrs() else {
+            self.done = len;
+            return task;
+        };
+        let mut chunks = Chunks { dst, src, len, done };
+        let next = task.of_chunk(chunks.take_next());
+        self.done = chunks.done;
+        next
     }
 
     /// Bytes of the tasks that were taken.
     pub(crate) fn queued_len(&self) -> u64 {
-        match self {
-            Self::Transfer { chunks, .. } | Self::Remote { chunks, .. } => chunks.done,
-            Self::Single(_) => 0,
-        }
+        if self.task.addrs().is_some() { self.done } else { 0 }
     }
 }

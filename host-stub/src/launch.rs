@@ -30,7 +30,9 @@ use hcomm_sim::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamShared};
 /// # Errors
 /// The parameters have the head of another type.
 fn check_head<P: KernelParams>(params: &P) -> Result<(), ParamsError> {
-    let head = ParamsHeader::read_from_prefix(params.as_bytes()).map_err(|_| ParamsError::Null)?.0;
+    let bytes = params.as_bytes();
+    let (found, expected) = (bytes.len() as u64, size_of::<ParamsHeader>() as u64);
+    let head = ParamsHeader::read_from_prefix(bytes).map_err(|_| ParamsError::BadSize { found, expected })?.0;
     params::check::<P>(&head)
 }
 

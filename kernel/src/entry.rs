@@ -6,7 +6,7 @@ use core::mem::MaybeUninit;
 use hcomm_aicpu::Error;
 use hcomm_aicpu::abi::refuse;
 use hcomm_aicpu::spec::code::HCCL_SUCCESS;
-use hcomm_aicpu::spec::params::{KernelParams, ParamsError, ParamsHeader, check};
+use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader, check};
 
 /// C function of a kernel: takes its parameters, returns an `HcclResult`.
 ///
@@ -136,7 +136,7 @@ pub unsafe fn run_kernel<P: KernelParams, A: Answer>(
     run: impl FnOnce(&P) -> A,
 ) -> u32 {
     // SAFETY: passed on.
-    let result = unsafe { read_params::<P>(args) }.map_err(Error::from).and_then(|params| run(&params).code());
+    let result = unsafe { read_params::<P>(args) }.and_then(|params| run(&params).code());
     match result {
         Ok(code) => code as u32,
         Err(error) => refuse(name, &error) as u32,
@@ -147,9 +147,9 @@ pub unsafe fn run_kernel<P: KernelParams, A: Answer>(
 ///
 /// # Safety
 /// As for [`run_kernel`].
-unsafe fn read_params<P: KernelParams>(args: *const c_void) -> Result<P, ParamsError> {
+unsafe fn read_params<P: KernelParams>(args: *const c_void) -> Result<P, Error> {
     if args.is_null() {
-        return Err(ParamsError::Null);
+        return Err(Error::NullParams);
     }
     let mut header = MaybeUninit::<ParamsHeader>::uninit();
     // SAFETY: not null, so the caller owes a readable head.

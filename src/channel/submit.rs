@@ -4,7 +4,6 @@ use super::state::{Bound, ChannelState, Channels, Entry, Place};
 use super::work::{Cursor, Transfers};
 use crate::context::Core;
 use crate::error::Error;
-use crate::handle::Slot;
 use crate::port::Platform;
 use crate::spec::channel::ChannelHandle;
 use crate::spec::record::EntryPoint;
@@ -12,7 +11,7 @@ use crate::spec::thread::ThreadHandle;
 use crate::spec::ub::Order;
 use crate::sq::{self, EntryWriter, Wait};
 use crate::sync::MutexGuard;
-use crate::task::Task;
+use crate::task::UbDoorbellTask;
 
 /// What a call names.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +35,7 @@ pub(crate) fn enter(core: &Core<'_>, ends: Ends) -> Result<Bound, Error> {
     if thread.0 == 0 {
         return Err(Error::NullThread);
     }
-    let of_thread = core.table().live(thread).and_then(Slot::aicpu_descriptor)?;
+    let of_thread = core.table().queue_place(thread)?;
     if of_thread.comm != descriptor.comm {
         return Err(Error::OtherComm { channel, thread });
     }
@@ -71,7 +70,7 @@ pub(crate) fn submit<P: Platform>(
     let queues = core.device().queues();
     let mut cursor = Cursor::new(transfers, bound, is_batch)?;
     let consumes_fence = cursor.consumes_fence();
-    let mut wait = None;
+    let mut wait = Wait::NONE;
     while !cursor.is_done() {
         let wanted = cursor.blocks().min(bound.depth.blocks().into()) as u32;
         make_room(io, core, ends, bound, wanted, &mut wait)?;
@@ -89,7 +88,7 @@ pub(crate) fn submit<P: Platform>(
             state: None,
         };
         if sq::submit_doorbell(io, queues, core.queues(), ends.thread, entry, &mut writer)? {
-            (cursor, wait) = (writer.cursor, None);
+            (cursor, wait) = (writer.cursor, Wait::NONE);
         } else if let Some((queue, batch)) = writer.busy {
             sq::publish_staged(io, queues, core.queues(), queue, batch)?;
         }
@@ -105,7 +104,7 @@ fn make_room<P: Platform>(
     ends: Ends,
     bound: &Bound,
     wanted: u32,
-    wait: &mut Option<Wait>,
+    wait: &mut Wait,
 ) -> Result<(), Error> {
     let queues = core.device().queues();
     let slot = queues.channels.at(Channels::index(ends.channel));
@@ -131,10 +130,10 @@ fn make_room<P: Platform>(
             continue;
         }
         core.queues().ring_staged(io, queues);
-        let wait = wait.get_or_insert_with(|| Wait::new(io, core.queues().limit()));
-        if !wait.pause(io) {
+        let timeout_us = core.queues().sq_full_timeout_us();
+        if !wait.pause(io, timeout_us) {
             let (index, depth) = (slot.lock().index().into(), bound.depth.blocks());
-            let (jetty, timeout_us) = (bound.jetty_id.into(), core.queues().sq_full_timeout_us());
+            let jetty = bound.jetty_id.into();
             return Err(Error::WorkRingFull { jetty, index, wanted, depth, timeout_us });
         }
     }
@@ -156,7 +155,7 @@ struct Writer<'c, P> {
 }
 
 impl<P: Platform> EntryWriter for Writer<'_, P> {
-    fn write(&mut self, staged: &mut u16, place: Place, batch: u32) -> Option<Task> {
+    fn write(&mut self, staged: &mut u16, place: Place, batch: u32) -> Option<UbDoorbellTask> {
         let own = Channels::index(self.ends.channel);
         let mut state = self.channels.at(own).lock();
         let bound = *state.bound(self.ends.channel)?;
@@ -189,7 +188,7 @@ impl<P: Platform> EntryWriter for Writer<'_, P> {
         self.place = Some((place, batch));
         let producer_index = state.index().wrapping_add(self.blocks as u16);
         self.state = Some(state);
-        Some(Task::UbDoorbell { jetty: bound.jetty, producer_index })
+        Some(UbDoorbellTask { jetty: bound.jetty, producer_index })
     }
 
     fn committed(&mut self) {

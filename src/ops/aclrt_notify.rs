@@ -44,7 +44,7 @@ impl Operation for Record {
     }
 
     fn request(self, core: &Core<'_>, _handle: ThreadHandle, request: &mut Request) -> Result<(), Error> {
-        *request = Request::Single(Some(Task::NotifyRecord { id: check(core, self.id)? }));
+        *request = Request::single(Task::NotifyRecord { id: check(core, self.id)? });
         Ok(())
     }
 }
@@ -61,7 +61,7 @@ impl Operation for Wait {
     }
 
     fn request(self, core: &Core<'_>, _handle: ThreadHandle, request: &mut Request) -> Result<(), Error> {
-        *request = Request::Single(Some(Task::NotifyWait { id: check(core, self.id)?, timeout_s: self.timeout_s }));
+        *request = Request::single(Task::NotifyWait { id: check(core, self.id)?, timeout_s: self.timeout_s });
         Ok(())
     }
 }

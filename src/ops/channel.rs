@@ -16,7 +16,7 @@ use crate::spec::channel::Protocol;
 use crate::spec::data_type::SdmaReduce;
 use crate::spec::record::EntryPoint;
 use crate::sq::{self, EntrySource, Fast};
-use crate::task::{Request, Task};
+use crate::task::{RemoteTask, Request, Task};
 
 /// A call with a fast path.
 pub(crate) trait ChannelCall: EntrySource + Copy {
@@ -201,7 +201,7 @@ fn run_hccs<P: Platform>(
     // Checks the rest.
     Cursor::new(transfers, bound, false)?;
     let request = match transfer.item(bound)? {
-        Item::Record { notify } => Request::Single(Some(Task::RemoteRecord { register: bound.peer_notify(notify) })),
+        Item::Record { notify } => Request::single(RemoteTask::Record { register: bound.peer_notify(notify) }),
         Item::Move { len: 0, .. } => return Ok(()),
         Item::Move { kind, remote, local, len, .. } => {
             let (dst, src) = if kind == TransferKind::Write { (remote, local) } else { (local, remote) };
@@ -231,7 +231,7 @@ pub(crate) fn wait_on<P: Platform>(
     timeout_s: Option<u32>,
 ) -> Result<(), Error> {
     let id = submit::enter(core, ends)?.own_notify(index)?;
-    let request = Request::Single(Some(Task::NotifyWait { id, timeout_s: timeout_of(core, timeout_s) }));
+    let request = Request::single(Task::NotifyWait { id, timeout_s: timeout_of(core, timeout_s) });
     sq::submit(io, core.device().queues(), core.queues(), ends.thread, request, EntryPoint::CHANNEL_NOTIFY_WAIT)
 }
 

@@ -120,14 +120,14 @@ pub(crate) fn on_queue<P: Platform, O: Operation>(
     operation: O,
 ) -> Result<(), Error> {
     let queues = core.device().queues();
-    let mut request = Request::Single(None);
+    let mut request = Request::NONE;
     let mut result = operation.request(core, handle, &mut request);
     if result.is_ok() && !request.is_empty() {
         // The queue looks the handle up, if it does not know it.
         return sq::submit(io, queues, core.queues(), handle, request, O::ENTRY);
     }
     // A bad handle comes before what is wrong with the other arguments, and before a call that queues nothing.
-    if let Err(stop) = core.table().live(handle).and_then(Slot::aicpu_descriptor) {
+    if let Err(stop) = core.table().queue_place(handle) {
         result = Err(stop.into());
     }
     result

@@ -4,12 +4,13 @@ use core::sync::atomic::Ordering;
 
 use super::{Operation, outlined};
 use crate::context::Core;
-use crate::error::{Error, Stop};
+use crate::error::Error;
 use crate::handle::{NotifyLook, Slot, ThreadTable};
 use crate::spec::record::EntryPoint;
 use crate::spec::soc::Soc;
 use crate::spec::thread::ThreadHandle;
 use crate::sq::{Fast, max_notify_id};
+use crate::stop::Stop;
 use crate::sync::fence;
 use crate::task::{Request, Task};
 
@@ -45,7 +46,7 @@ fn id(core: &Core<'_>, handle: ThreadHandle, index: u32) -> Result<u32, Error> {
     let look = slot.notify(index);
     fence(Ordering::Acquire);
     if !slot.is_live() {
-        return Err(Stop::BadHandle(handle).into());
+        return Err(Stop::bad_handle(handle).into());
     }
     let id = match look {
         NotifyLook::Id(id) => id,
@@ -70,7 +71,7 @@ impl Operation for Record {
     }
 
     fn request(self, core: &Core<'_>, _handle: ThreadHandle, request: &mut Request) -> Result<(), Error> {
-        *request = Request::Single(Some(Task::NotifyRecord { id: id(core, self.to, self.index)? }));
+        *request = Request::single(Task::NotifyRecord { id: id(core, self.to, self.index)? });
         Ok(())
     }
 }
@@ -90,7 +91,7 @@ impl Operation for Wait {
 
     fn request(self, core: &Core<'_>, handle: ThreadHandle, request: &mut Request) -> Result<(), Error> {
         let Self { index, timeout_s } = self;
-        *request = Request::Single(Some(Task::NotifyWait { id: id(core, handle, index)?, timeout_s }));
+        *request = Request::single(Task::NotifyWait { id: id(core, handle, index)?, timeout_s });
         Ok(())
     }
 }

@@ -85,7 +85,8 @@ impl Platform for Hooks {
         HookDelay
     }
 
-    #[inline]
+    #[cold]
+    #[inline(never)]
     fn refused(&self, who: &'static str, error: &Error) {
         // SAFETY: `who` is a constant of the program and `error` is borrowed for the call, which is what the hook may expect.
         unsafe { hcomm_port_refused(who.as_ptr(), who.len(), error.code(), (&raw const *error).cast()) };

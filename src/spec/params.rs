@@ -30,9 +30,6 @@ pub trait KernelParams: FromBytes + IntoBytes + Immutable + KnownLayout + Sized 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, TryFromBytes, Immutable, KnownLayout)]
 #[repr(u32)]
 pub enum ParamsError {
-    /// No parameters.
-    #[error("kernel parameters are null")]
-    Null,
     /// Other struct.
     #[error("kernel parameters have magic {found:#010x}, not {expected:#010x}")]
     BadMagic {

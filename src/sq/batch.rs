@@ -4,9 +4,14 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use heapless::Vec;
 
-use super::MAX_QUEUES;
-use crate::error::Stop;
-use crate::sync::{Mutex, MutexGuard, const_fn};
+#[cfg(not(loom))]
+pub(super) use crate::spec::thread::MAX_THREADS as MAX_QUEUES;
+use crate::stop::Stop;
+use crate::sync::{Mutex, MutexGuard, const_fn, lock_cold};
+
+/// Loom follows each lock: few are enough for it.
+#[cfg(loom)]
+pub(super) const MAX_QUEUES: usize = 4;
 
 /// Tells the batches of a device's cores apart: number of the core + 1. Zero: none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,10 +86,8 @@ impl Batch {
         self.open.swap(BatchId::NONE.0, Ordering::Relaxed) != BatchId::NONE.0
     }
 
-    #[cold]
-    #[inline(never)]
     fn lock(&self) -> MutexGuard<'_, Staged> {
-        self.staged.lock()
+        lock_cold(&self.staged)
     }
 
     /// Calls `with` for each queue of the list, in order, empties it, and keeps the first failure.
@@ -167,7 +170,7 @@ mod tests {
     #[test]
     fn first_failure_wins_and_is_told_once() {
         let batch = Batch::new(0);
-        let (first, second) = (Stop::Suspended { sq_id: 1 }, Stop::DoorbellRefused { sq_id: 2 });
+        let (first, second) = (Stop::suspended(1), Stop::doorbell_refused(2));
         assert_eq!(batch.keep_failure(Err(first)), Err(first));
         assert_eq!(batch.keep_failure(Err(second)), Err(second));
         batch.note(5);

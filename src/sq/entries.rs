@@ -1,19 +1,17 @@
 //! Doorbells of channels: work entries are written, and the descriptor that starts them is queued, under the locks of both.
 
-use core::sync::atomic::Ordering;
-
 use super::batch::BatchId;
-use super::ids::{Holds, IdDraw};
-use super::slots::{Drawn, Fast, Slots};
-use super::{CoreQueues, Plan, Queues, publish_others, refresh};
+use super::slots::{Fast, Slots};
+use super::{Call, CoreQueues, Progress, Queues, publish_others, refresh};
 use crate::channel::state::{Bound, Channels, Entry, Place, Work};
-use crate::error::{Error, Stop};
+use crate::error::Error;
 use crate::port::Platform;
 use crate::spec::channel::ChannelHandle;
 use crate::spec::record::EntryPoint;
 use crate::spec::thread::ThreadHandle;
 use crate::spec::ub::Order;
-use crate::task::{Request, Task};
+use crate::stop::Stop;
+use crate::task::UbDoorbellTask;
 
 /// Where the fast path gets its entry.
 pub(crate) trait EntrySource {
@@ -34,7 +32,7 @@ pub(crate) fn try_entry<P: Platform, S: EntrySource>(
     source: S,
 ) -> Fast {
     let index = Queues::index(thread);
-    let state = queues.at(index).lock();
+    let mut state = queues.at(index).lock();
     if !state.has_straight(thread, 1) {
         return Fast::NotTaken;
     }
@@ -42,14 +40,14 @@ pub(crate) fn try_entry<P: Platform, S: EntrySource>(
     let mut channel = queues.channels.at(Channels::index(handle)).lock();
     let Some(bound) = channel.fast(handle, thread, batch.number(), S::BLOCKS) else { return Fast::NotTaken };
     let Some(work) = source.work(bound) else { return Fast::NotTaken };
-    let Some(mut slots) = Slots::reserve(io, &core.batch, state, false) else { return Fast::NotTaken };
+    let Some(mut slots) = Slots::reserve(io, &core.batch, &mut state, false) else { return Fast::NotTaken };
     let first = channel.index();
     bound.write_entry(io, first, &Entry { work, order: Order::LAST });
     let (jetty, producer_index) = (bound.jetty, first.wrapping_add(S::BLOCKS as u16));
     let state = slots.state();
     let place = Place { queue: index as u16, enabled: state.enabled, position: state.position() };
     let sq_id = state.ring.queue.sq_id();
-    slots.push(|| Task::UbDoorbell { jetty, producer_index });
+    slots.push(|| UbDoorbellTask { jetty, producer_index });
     if slots.commit().is_err() {
         return Fast::Refused { sq_id };
     }
@@ -61,7 +59,7 @@ pub(crate) fn try_entry<P: Platform, S: EntrySource>(
 pub(crate) trait EntryWriter {
     /// Called with the queue locked. Locks the channel, writes entries, and gives the doorbell; `None`: nothing is queued. The
     /// doorbell will be at `place`; `batch` stages it unless that is 0. `staged` is the queue's list of channels.
-    fn write(&mut self, staged: &mut u16, place: Place, batch: u32) -> Option<Task>;
+    fn write(&mut self, staged: &mut u16, place: Place, batch: u32) -> Option<UbDoorbellTask>;
     /// The doorbell is published or staged: `write` counts.
     fn committed(&mut self);
 }
@@ -80,41 +78,22 @@ pub(crate) fn submit_doorbell<P: Platform>(
     entry: EntryPoint,
     writer: &mut dyn EntryWriter,
 ) -> Result<bool, Error> {
-    // Stands for the doorbell while the queue looks for one free entry.
-    let mut request = Request::Single(Some(Task::NotifyRecord { id: 0 }));
-    let mut plan = Plan { request: &mut request, entry, flows: false, wait: None, full: None };
-    submit_once(io, queues, core, thread, &mut plan, writer).map_err(|stop| plan.error(stop))
-}
-
-fn submit_once<P: Platform>(
-    io: &P,
-    queues: &Queues,
-    core: &CoreQueues,
-    thread: ThreadHandle,
-    plan: &mut Plan<'_>,
-    writer: &mut dyn EntryWriter,
-) -> Result<bool, Stop> {
-    // Before a queue is locked: no lock is held during a wait.
-    let recorder = core.recorder.ring_of(queues.records.load(Ordering::Relaxed));
-    if let Some(ring) = recorder {
-        ring.wait_for_room(io, core.limit())?;
-    }
+    let call = Call { io, queues, core, handle: thread, entry };
     let (rules, batch) = (queues.rules(), core.batch.current());
-    let (queue, mut state, _) = refresh(io, queues, core, thread, plan, &rules)?;
+    let (mut state, _) = refresh(&call, 1, 0, &mut Progress::none(), &rules)?;
     publish_others(io, &rules, batch, &mut state)?;
     let place = Place { queue: Queues::index(thread) as u16, enabled: state.enabled, position: state.position() };
     let Some(task) = writer.write(&mut state.staged_channels, place, batch.number()) else { return Ok(false) };
-    let ids = state.ids;
-    let draw = IdDraw::new(&queues.ids, &queues.slots[..], queue.held(), ids.range);
-    let mut slots = Slots::drawn(io, batch, state, Drawn { rules, ids, draw });
+    let mut slots = Slots::drawn(io, batch, queues.ids_of(thread), &mut state, &rules);
     let first = slots.tail();
     slots.push(|| task);
-    if let Some(ring) = recorder {
+    if let Some(ring) = call.record_ring() {
         let state = slots.state();
-        ring.write(io, plan.entry, state.ring.queue.sq_id(), state.enabled, first, 1);
+        ring.write(io, entry, state.ring.queue.sq_id(), state.enabled, first, 1);
     }
     let is_first = slots.commit()?;
     writer.committed();
+    drop(state);
     if is_first {
         core.note(thread);
     }

@@ -170,15 +170,6 @@ impl<H: Holds> Drop for IdDraw<'_, H> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlippingId(u64);
 
-/// What the next entry of such a queue holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flip {
-    /// A task with this id.
-    TaskId(u16),
-    /// A place holder: ids have started again so many times, modulo 2^16.
-    PlaceHolder(u16),
-}
-
 impl FlippingId {
     pub(crate) const FIRST: Self = Self(0);
 
@@ -191,15 +182,23 @@ impl FlippingId {
         Self(entries)
     }
 
-    /// The next entry.
-    pub(crate) fn next(&mut self) -> Flip {
+    /// Takes the place holder, if it is next: gives how many times ids have started again, modulo 2^16.
+    #[inline]
+    pub(crate) fn take_flip(&mut self) -> Option<u16> {
+        let serial = self.0;
+        if serial == 0 || !serial.is_multiple_of(Self::ROUND) {
+            return None;
+        }
+        self.0 += 1;
+        Some((serial / Self::ROUND) as u16)
+    }
+
+    /// The id of the next task, before which there is no place holder.
+    #[inline]
+    pub(crate) fn take_id(&mut self) -> u16 {
         let serial = self.0;
         self.0 += 1;
-        if serial != 0 && serial.is_multiple_of(Self::ROUND) {
-            Flip::PlaceHolder((serial / Self::ROUND) as u16)
-        } else {
-            Flip::TaskId(serial as u16)
-        }
+        serial as u16
     }
 
     /// Entries that `tasks` tasks take from here on, place holders included.
@@ -283,10 +282,11 @@ mod tests {
     #[test]
     fn flipping_ids_leave_the_zero_of_each_later_round_to_a_place_holder() {
         let mut id = FlippingId(65535);
-        let entries = [id.next(), id.next(), id.next()];
-        assert_eq!(entries, [Flip::TaskId(65535), Flip::PlaceHolder(1), Flip::TaskId(1)]);
-        assert_eq!(FlippingId(0).next(), Flip::TaskId(0));
-        assert_eq!(FlippingId(65536 << 16).next(), Flip::PlaceHolder(0), "the count of flips has 16 bits");
+        assert_eq!((id.take_flip(), id.take_id()), (None, 65535));
+        assert_eq!((id.take_flip(), id.take_flip(), id.take_id()), (Some(1), None, 1));
+        let mut id = FlippingId::FIRST;
+        assert_eq!((id.take_flip(), id.take_id()), (None, 0));
+        assert_eq!(FlippingId(65536 << 16).take_flip(), Some(0), "the count of flips has 16 bits");
     }
 
     #[test]
@@ -296,9 +296,9 @@ mod tests {
             // Miri takes too long for the big ones.
             for tasks in all.into_iter().filter(|tasks| !cfg!(miri) || *tasks <= 3) {
                 let mut id = FlippingId(start);
-                let mut left = tasks;
-                while left > 0 {
-                    left -= u64::from(matches!(id.next(), Flip::TaskId(_)));
+                for _ in 0..tasks {
+                    let _ = id.take_flip();
+                    id.take_id();
                 }
                 assert_eq!(FlippingId(start).entries_for(tasks), id.0 - start, "{tasks} tasks from {start}");
             }

@@ -20,30 +20,26 @@ mod wait;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::channel::state::Channels;
-use crate::error::{Error, QueueFull, Stop};
+use crate::error::Error;
 use crate::handle::TablePlace;
 use crate::port::Platform;
 use crate::spec::record::EntryPoint;
 use crate::spec::soc::Soc;
-#[cfg(not(loom))]
-pub(crate) use crate::spec::thread::MAX_THREADS as MAX_QUEUES;
 use crate::spec::thread::{DESCRIPTOR_SIZE, ThreadHandle};
+use crate::stop::Stop;
 use crate::sync::{MutexGuard, const_fn};
-use crate::task::{Chunks, Request};
-use batch::{Batch, BatchId};
+use crate::task::{Divisible, Request};
+use batch::{Batch, BatchId, MAX_QUEUES};
 pub(crate) use entries::{EntrySource, EntryWriter, has_passed, publish_staged, submit_doorbell, try_entry};
-use ids::{IdAllocator, IdDraw};
+use ids::IdAllocator;
 pub(crate) use record::Note;
 use record::Recorder;
-use slots::{Drawn, Slots, Straight};
+use slots::Slots;
 pub(crate) use slots::{Fast, TaskSource};
+use stars::Encode;
 pub(crate) use stars::{has_aclrt_notifies, max_notify_id};
-use state::{Doorbell, QueueSlot, Rules, State};
+use state::{QueueSlot, Rules, State};
 pub(crate) use wait::Wait;
-
-/// Loom follows each lock: few are enough for it.
-#[cfg(loom)]
-pub(crate) const MAX_QUEUES: usize = 4;
 
 /// The queues of a device.
 #[repr(C)]
@@ -110,6 +106,12 @@ impl Queues {
         &self.slots[index % MAX_QUEUES]
     }
 
+    /// What task ids of the queue of `handle` are drawn with.
+    #[inline(always)]
+    fn ids_of(&self, handle: ThreadHandle) -> (&IdAllocator, &[QueueSlot], &QueueSlot) {
+        (&self.ids, &self.slots, self.queue(handle))
+    }
+
     /// The queue of an Ascend910B or Ascend910_93 counts on from `id`.
     #[cfg(test)]
     pub(crate) fn set_next_id_910(&self, handle: ThreadHandle, id: u64) {
@@ -156,25 +158,31 @@ impl CoreQueues {
         }
     }
 
-    /// How long a call waits for room in a full queue, in microseconds; 0 = without limit.
+    /// How long a call waits for room in a full queue, in microseconds; `u64::MAX` = without limit.
     pub(crate) fn sq_full_timeout_us(&self) -> u64 {
         self.sq_full_timeout_us.load(Ordering::Relaxed)
     }
 
+    /// Sets [`sq_full_timeout_us`](Self::sq_full_timeout_us); 0 = without limit.
     pub(crate) fn set_sq_full_timeout_us(&self, us: u64) {
-        self.sq_full_timeout_us.store(us, Ordering::Relaxed);
-    }
-
-    /// The same, for a [`Wait`].
-    pub(crate) fn limit(&self) -> Option<u64> {
-        Some(self.sq_full_timeout_us()).filter(|us| *us != 0)
+        self.sq_full_timeout_us.store(if us == 0 { u64::MAX } else { us }, Ordering::Relaxed);
     }
 
     /// Room for a record of a call that queues nothing, if calls are recorded.
-    pub(crate) fn room_for_note<P: Platform>(&self, io: &P, queues: &Queues) -> Result<Note, Stop> {
+    pub(crate) fn room_for_note<P: Platform>(&self, io: &P, queues: &Queues) -> Result<Note, Error> {
+        Ok(Note(self.record_room(io, queues)?))
+    }
+
+    /// Where a call that waits for no room in a queue is recorded, if calls are: waits until the host has read enough.
+    fn record_room<P: Platform>(&self, io: &P, queues: &Queues) -> Result<Option<record::Ring>, Error> {
         let ring = self.recorder.ring_of(queues.records.load(Ordering::Relaxed));
-        ring.map_or(Ok(()), |ring| ring.wait_for_room(io, self.limit()))?;
-        Ok(Note(ring))
+        let (mut wait, timeout_us) = (Wait::NONE, self.sq_full_timeout_us());
+        while ring.is_some_and(|ring| !ring.has_room()) {
+            if !wait.pause(io, timeout_us) {
+                return Err(Error::RecordsNotRead { timeout_us });
+            }
+        }
+        Ok(ring)
     }
 
     /// Remembers that the queue of `handle` has its first task of the open batch.
@@ -222,185 +230,187 @@ impl CoreQueues {
 /// this order; [`Error::BadQueue`], [`Error::QueueRead`] when the device reports what can't be. The group that was refused
 /// left no trace.
 #[inline(always)]
-pub(crate) fn submit<P: Platform>(
+pub(crate) fn submit<P: Platform, T: Encode + Divisible>(
     io: &P,
     queues: &Queues,
     core: &CoreQueues,
     handle: ThreadHandle,
-    request: Request,
+    request: Request<T>,
     entry: EntryPoint,
 ) -> Result<(), Error> {
     // A reduce of several chunks need not be quick.
     if entry == EntryPoint::LOCAL_COPY
-        && let Request::Transfer { opcode, chunks } = request
-        && let Some(mut slots) = reserve(io, queues, core, handle, &chunks)
+        && let Some((opcode, chunks)) = request.as_local()
     {
-        for chunk in chunks {
-            slots.push(|| chunk.task(opcode));
+        let count = chunks.remaining();
+        // Entries on the fast path for all of a copy: several chunks, or the first task of its queue in a batch.
+        let mut state = queues.queue(handle).lock_slow();
+        if state.has_straight(handle, count)
+            && let Some(mut slots) = Slots::reserve(io, &core.batch, &mut state, true)
+        {
+            for chunk in chunks {
+                slots.push(|| chunk.task(opcode));
+            }
+            let is_first = slots.commit()?;
+            drop(state);
+            if is_first {
+                core.note(handle);
+            }
+            return Ok(());
         }
-        if slots.commit()? {
-            core.note(handle);
-        }
-        return Ok(());
     }
     // A copy, so that the path before it needs no memory for its own.
     let mut rest = request;
-    submit_slow(io, queues, core, handle, &mut rest, entry)
+    submit_slow(&Call { io, queues, core, handle, entry }, &mut rest)
 }
 
-/// Entries on the fast path for all of a copy: several chunks, or the first task of its queue in a batch.
-#[inline(always)]
-fn reserve<'q, P: Platform>(
-    io: &'q P,
-    queues: &'q Queues,
-    core: &CoreQueues,
+/// What a call is made with.
+struct Call<'c, P> {
+    io: &'c P,
+    queues: &'c Queues,
+    core: &'c CoreQueues,
     handle: ThreadHandle,
-    chunks: &Chunks,
-) -> Option<Slots<'q, P, Straight>> {
-    let count = u32::try_from(chunks.remaining()).ok()?;
-    let state = queues.queue(handle).lock();
-    if !state.has_straight(handle, count) {
-        return None;
-    }
-    Slots::reserve(io, &core.batch, state, true)
+    entry: EntryPoint,
 }
 
-/// What a call still has to do.
-struct Plan<'r> {
-    request: &'r mut Request,
-    entry: EntryPoint,
+impl<P: Platform> Call<'_, P> {
+    /// Where the call is recorded, if calls are.
+    fn record_ring(&self) -> Option<record::Ring> {
+        self.core.recorder.ring_of(self.queues.records.load(Ordering::Relaxed))
+    }
+}
+
+/// How far a call is.
+struct Progress {
     /// More entries than the ring holds: they are committed in groups, as the ring drains.
     flows: bool,
     /// The wait for room; starts again after progress.
-    wait: Option<Wait>,
-    /// What a call whose time is over answers, in place of [`Stop::Full`].
-    full: Option<QueueFull>,
+    wait: Wait,
 }
 
-impl Plan<'_> {
-    /// What the call answers. Out of line: it moves an error.
-    #[cold]
-    #[inline(never)]
-    fn error(&self, stop: Stop) -> Error {
-        match &self.full {
-            Some(full) => Error::QueueFull(*full),
-            None => stop.into(),
-        }
+impl Progress {
+    fn none() -> Self {
+        Self { flows: false, wait: Wait::NONE }
     }
 }
 
 /// All of a call, the slow way.
 #[cold]
 #[inline(never)]
-fn submit_slow<P: Platform>(
-    io: &P,
-    queues: &Queues,
-    core: &CoreQueues,
-    handle: ThreadHandle,
-    request: &mut Request,
-    entry: EntryPoint,
-) -> Result<(), Error> {
-    let mut plan = Plan { request, entry, flows: false, wait: None, full: None };
-    while !plan.request.is_empty() {
-        if let Err(stop) = submit_refreshed(io, queues, core, handle, &mut plan) {
-            return Err(plan.error(stop));
+fn submit_slow<P: Platform, T: Encode + Divisible>(call: &Call<'_, P>, request: &mut Request<T>) -> Result<(), Error> {
+    let (rules, mut progress) = (call.queues.rules(), Progress::none());
+    while !request.is_empty() {
+        if submit_group(call, request, &mut progress, &rules)? {
+            call.core.note(call.handle);
         }
     }
     Ok(())
 }
 
-/// One group: entries that are refreshed, filled and committed.
+/// One group: entries that are refreshed, filled and committed. Gives whether they are the first that the batch has staged on
+/// the queue.
 #[inline(always)]
-fn submit_refreshed<P: Platform>(
-    io: &P,
-    queues: &Queues,
-    core: &CoreQueues,
-    handle: ThreadHandle,
-    plan: &mut Plan<'_>,
-) -> Result<(), Stop> {
-    // Before a queue is locked: no lock is held during a wait.
-    let recorder = core.recorder.ring_of(queues.records.load(Ordering::Relaxed));
-    if let Some(ring) = recorder {
-        ring.wait_for_room(io, core.limit())?;
-    }
-    let (rules, batch) = (queues.rules(), core.batch.current());
-    let (queue, mut state, count) = refresh(io, queues, core, handle, plan, &rules)?;
-    publish_others(io, &rules, batch, &mut state)?;
-    let ids = state.ids;
-    let draw = IdDraw::new(&queues.ids, &queues.slots[..], ids::Holds::held(queue), ids.range);
-    let mut slots = Slots::drawn(io, batch, state, Drawn { rules, ids, draw });
+fn submit_group<P: Platform, T: Encode + Divisible>(
+    call: &Call<'_, P>,
+    request: &mut Request<T>,
+    progress: &mut Progress,
+    rules: &Rules<'_>,
+) -> Result<bool, Error> {
+    let Call { io, queues, core, handle, entry } = *call;
+    let (mut state, count) = refresh(call, request.remaining(), request.queued_len(), progress, rules)?;
+    let batch = core.batch.current();
+    publish_others(io, rules, batch, &mut state)?;
+    let mut slots = Slots::drawn(io, batch, queues.ids_of(handle), &mut state, rules);
     let first = slots.tail();
     for _ in 0..count {
-        slots.push(|| plan.request.take_next());
+        slots.push_next(request);
     }
-    if let Some(ring) = recorder {
+    if let Some(ring) = call.record_ring() {
         let state = slots.state();
-        ring.write(io, plan.entry, state.ring.queue.sq_id(), state.enabled, first, count);
+        ring.write(io, entry, state.ring.queue.sq_id(), state.enabled, first, count);
     }
-    if slots.commit()? {
-        core.note(handle);
-    }
-    Ok(())
+    Ok(slots.commit()?)
 }
 
 /// Rings for what another core has staged, if this one is about to stage: what happens at the end of either is its own.
 #[inline(always)]
 fn publish_others<P: Platform>(io: &P, rules: &Rules<'_>, batch: BatchId, state: &mut State) -> Result<(), Stop> {
     if batch != BatchId::NONE && batch != state.stager && state.has_staged() {
-        let tail = state.tail;
-        state.ring(io, tail)?;
+        state.ring_cold(io, state.tail)?;
         state.stager = BatchId::NONE;
         rules.channels.settle(&mut state.staged_channels, true);
     }
     Ok(())
 }
 
-/// Free entries for what `plan` has left, waiting for room if need be: the slow path of [`reserve`]. Gives the queue, locked,
-/// and how many entries the next group has.
+/// Free entries for `tasks` tasks, waiting for room if need be: the slow path of [`Slots::reserve`]. Gives the queue, locked, and
+/// how many entries the next group has.
 #[inline(always)]
 fn refresh<'q, P: Platform>(
-    io: &P,
-    queues: &'q Queues,
-    core: &CoreQueues,
-    handle: ThreadHandle,
-    plan: &mut Plan<'_>,
+    call: &Call<'q, P>,
+    tasks: u64,
+    queued_len: u64,
+    progress: &mut Progress,
     rules: &Rules<'_>,
-) -> Result<(&'q QueueSlot, MutexGuard<'q, State>, u32), Stop> {
-    let queue = queues.queue(handle);
+) -> Result<(MutexGuard<'q, State>, u32), Error> {
+    let Call { io, queues, core, handle, .. } = *call;
+    let (queue, limit_us) = (queues.queue(handle), core.sq_full_timeout_us());
     loop {
         let mut state = queue.lock_slow();
-        let doorbell = queue.enter(io, rules, &queues.table.get(), handle, &mut state)?;
-
-        let room = state.ring.depth - 1;
-        let needed = state.ids.entries_for(rules.soc, plan.request.remaining());
-        let wanted = u32::try_from(needed).map_or(room, |needed| needed.min(room));
-        if state.free() < wanted {
-            state.read_head(io)?;
-        }
-        let free = state.free();
-        // More entries than the ring holds: they flow through it as it drains.
-        plan.flows |= needed > room.into();
-        let group = if plan.flows { free.min(wanted) } else { wanted };
-        if group > 0 && free >= group {
-            if doorbell == Doorbell::Refusing {
-                return Err(Stop::DoorbellRefused { sq_id: state.ring.queue.sq_id() });
+        let has_record = call.record_ring().is_none_or(|ring| ring.has_room());
+        let mut full = None;
+        if has_record {
+            match free_entries(call, queue, &mut state, tasks, progress, rules)? {
+                Ok(group) => {
+                    progress.wait = Wait::NONE;
+                    return Ok((state, group));
+                }
+                Err(wanted) => full = Some(state.full(wanted, queued_len, limit_us)),
             }
-            plan.wait = None;
-            return Ok((queue, state, group));
         }
-
-        // What is staged here will never run unless it is rung for, and then nor will this call.
-        core.batch.keep_failure(state.ring_staged(io, rules, core.batch.current()))?;
-        let (ring, head, tail) = (state.ring, state.head, state.tail);
         // The lock is free during the pause: another core's call on this queue has a limit of its own.
         drop(state);
-        core.ring_staged(io, queues);
-        let wait = plan.wait.get_or_insert_with(|| Wait::new(io, core.limit()));
-        if !wait.pause(io) {
-            plan.full = Some(wait.over(ring, head, tail, wanted, plan.request.queued_len()));
-            return Err(Stop::Full);
+        if has_record {
+            // What other queues hold staged may be what this one waits for.
+            core.ring_staged(io, queues);
+        }
+        if !progress.wait.pause(io, limit_us) {
+            return Err(full.map_or(Error::RecordsNotRead { timeout_us: limit_us }, Error::QueueFull));
         }
     }
+}
+
+/// Looks the handle up, and for free entries. Gives how many the next group has, or how many would have to be free.
+#[inline(always)]
+fn free_entries<P: Platform>(
+    call: &Call<'_, P>,
+    queue: &QueueSlot,
+    state: &mut State,
+    tasks: u64,
+    progress: &mut Progress,
+    rules: &Rules<'_>,
+) -> Result<Result<u32, u32>, Stop> {
+    let Call { io, queues, core, handle, .. } = *call;
+    queue.enter(io, rules, &queues.table, handle, state)?;
+    let room = state.ring.depth - 1;
+    let needed = state.ids.entries_for(rules.soc, tasks);
+    let wanted = needed.min(room.into()) as u32;
+    if state.free() < wanted {
+        state.read_head(io)?;
+    }
+    // More entries than the ring holds: they flow through it as it drains.
+    progress.flows |= needed > room.into();
+    let free = state.free();
+    let group = if progress.flows { free.min(wanted) } else { wanted };
+    if group == 0 || free < group {
+        // What is staged here will never run unless it is rung for, and then nor will this call.
+        core.batch.keep_failure(state.ring_staged(io, rules, core.batch.current()))?;
+        return Ok(Err(wanted));
+    }
+    if state.is_refusing {
+        return Err(Stop::doorbell_refused(state.ring.queue.sq_id()));
+    }
+    Ok(Ok(group))
 }
 
 /// Waits until the device has taken every task that was queued on the thread of `handle` before, those that a batch has
@@ -416,28 +426,24 @@ pub(crate) fn drain<P: Platform>(
     timeout_us: Option<u64>,
     entry: EntryPoint,
 ) -> Result<(), Error> {
-    let (queue, rules) = (queues.queue(handle), queues.rules());
-    let recorder = core.recorder.ring_of(queues.records.load(Ordering::Relaxed));
-    if let Some(ring) = recorder {
-        ring.wait_for_room(io, core.limit())?;
-    }
-    let mut wait = Wait::new(io, timeout_us.or(core.limit()));
+    let (queue, rules, records) = (queues.queue(handle), queues.rules(), core.record_room(io, queues)?);
+    let (mut wait, limit_us) = (Wait::NONE, timeout_us.unwrap_or(core.sq_full_timeout_us()));
     loop {
         let mut state = queue.lock_slow();
-        queue.enter(io, &rules, &queues.table.get(), handle, &mut state)?;
+        queue.enter(io, &rules, &queues.table, handle, &mut state)?;
         core.batch.keep_failure(state.ring_staged(io, &rules, core.batch.current()))?;
         state.read_head(io)?;
-        let (ring, head, tail, status) = (state.ring, state.head, state.tail, state.enabled);
+        let (full, status) = (state.full(0, 0, limit_us), state.enabled);
         drop(state);
-        if head == tail {
-            if let Some(recorder) = recorder {
-                recorder.write(io, entry, ring.queue.sq_id(), status, head, 0);
+        if full.head == full.tail {
+            if let Some(ring) = records {
+                ring.write(io, entry, full.sq_id, status, full.head, 0);
             }
             return Ok(());
         }
         core.ring_staged(io, queues);
-        if !wait.pause(io) {
-            return Err(wait.over(ring, head, tail, 0, 0).into());
+        if !wait.pause(io, limit_us) {
+            return Err(full.into());
         }
     }
 }

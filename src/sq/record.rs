@@ -3,8 +3,6 @@
 use core::ptr::{self, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::wait::Wait;
-use crate::error::Stop;
 use crate::port::Platform;
 use crate::spec::queue::QueueStatus;
 use crate::spec::record::{CallRecord, EntryPoint, RECORD_STRIDE, RECORDS, RecordRing};
@@ -44,41 +42,25 @@ impl Note {
 pub(crate) struct Ring(*mut RecordRing);
 
 impl Ring {
-    fn head(&self) -> &AtomicU64 {
+    fn head<'r>(self) -> &'r AtomicU64 {
         // SAFETY: the ring stays mapped, aligned and writable while a kernel runs (`Device::set_record_rings`); both sides
         // access the word atomically.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.0).head) }
     }
 
-    fn free(&self) -> bool {
+    /// Whether a record fits: the host has read the one whose place it takes.
+    pub(crate) fn has_room(self) -> bool {
         // SAFETY: as in `head`; the host stores the word atomically.
         let tail = unsafe { AtomicU64::from_ptr(&raw mut (*self.0).tail) };
         // Pairs with the release store of the host: it has read the record before we write over it.
         self.head().load(Ordering::Relaxed).wrapping_sub(tail.load(Ordering::Acquire)) < RECORDS as u64
     }
 
-    /// Waits until the host has read enough that a record fits.
-    ///
-    /// # Errors
-    /// [`Stop::RecordsNotRead`] after `limit_us` microseconds.
-    pub(crate) fn wait_for_room<P: Platform>(&self, io: &P, limit_us: Option<u64>) -> Result<(), Stop> {
-        if self.free() {
-            return Ok(());
-        }
-        let mut wait = Wait::new(io, limit_us);
-        while !self.free() {
-            if !wait.pause(io) {
-                return Err(Stop::RecordsNotRead { timeout_us: limit_us.unwrap_or(0) });
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes a record. [`wait_for_room`](Self::wait_for_room) found room, which only this core takes.
+    /// Writes a record. It [has room](Self::has_room), which only this core takes.
     #[cold]
     #[inline(never)]
     pub(crate) fn write<P: Platform>(
-        &self,
+        self,
         io: &P,
         entry: EntryPoint,
         sq_id: u32,

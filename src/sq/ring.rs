@@ -1,9 +1,10 @@
 //! Where the entries of a submission queue are, and how they follow each other.
 
-use crate::error::Stop;
+use crate::error::QueueField;
 use crate::port::QueueId;
 use crate::spec::queue::MIN_DEPTH;
 use crate::spec::{DeviceAddr, SQE_SIZE};
+use crate::stop::Stop;
 
 /// A ring as the descriptor of its thread gives it.
 #[derive(Clone, Copy, Debug)]
@@ -21,15 +22,15 @@ impl Ring {
     pub(crate) const NONE: Self = Self { base: DeviceAddr(0), depth: 0, queue: QueueId::NONE, stream_id: 0 };
 
     /// # Errors
-    /// [`Stop::BadDepth`] below [`MIN_DEPTH`], [`Stop::BadRing`] for a base that is null or not aligned to an entry, or a ring
-    /// that runs past the end of the address space.
+    /// [`Error::BadQueue`](crate::Error::BadQueue): a depth below [`MIN_DEPTH`], a base that is null or not aligned to an entry, or a ring that runs past
+    /// the end of the address space.
     pub(crate) fn new(base: DeviceAddr, depth: u32, queue: QueueId, stream_id: u32) -> Result<Self, Stop> {
         let (sq_id, entry) = (queue.sq_id(), SQE_SIZE as u64);
         if depth < MIN_DEPTH {
-            return Err(Stop::BadDepth { sq_id, depth });
+            return Err(Stop::bad_field(sq_id, QueueField::Depth, depth.into()));
         }
         if base.is_null() || !base.0.is_multiple_of(entry) || base.0.checked_add(u64::from(depth) * entry).is_none() {
-            return Err(Stop::BadRing { sq_id, base });
+            return Err(Stop::bad_field(sq_id, QueueField::RingAddress, base.0));
         }
         Ok(Self { base, depth, queue, stream_id: stream_id as u16 })
     }

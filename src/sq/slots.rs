@@ -1,17 +1,16 @@
 //! Entries of a ring that are reserved for a call: reserve, push, commit.
 
 use super::batch::{Batch, BatchId};
-use super::ids::{IdDraw, IdRange};
+use super::ids::{Holds, IdAllocator, IdDraw, IdRange};
 use super::ring::Ring;
-use super::stars::{Ids, Stars950};
+use super::stars::{Encode, Ids};
 use super::state::{QueueSlot, Rules, State};
-use crate::error::Stop;
 use crate::handle::Slot;
 use crate::port::Platform;
 use crate::spec::thread::ThreadHandle;
 use crate::spec::{DeviceAddr, Sqe};
-use crate::sync::MutexGuard;
-use crate::task::Task;
+use crate::stop::Stop;
+use crate::task::{Divisible, Request, Task};
 
 /// Free entries from the tail on, and ids for them, under the queue's lock. Dropped without a commit, they leave tail and
 /// ids as they were.
@@ -19,7 +18,8 @@ pub(crate) struct Slots<'q, P, N> {
     io: &'q P,
     /// The batch that is open on the core.
     batch: BatchId,
-    state: MutexGuard<'q, State>,
+    /// Of the queue, which is locked.
+    state: &'q mut State,
     /// First entry of the ring.
     base: DeviceAddr,
     /// Where the next entry goes.
@@ -29,12 +29,16 @@ pub(crate) struct Slots<'q, P, N> {
 
 /// How entries are numbered: index in the ring, and task id.
 pub(crate) trait Numbers {
-    /// Descriptor of the next entry, with the next id: of `task`, or a place holder that must come before it.
-    fn next(&mut self, ring: &Ring, task: impl FnOnce() -> Task) -> Sqe;
+    /// Descriptor of the next entry: the place holder that comes before the next task, if there is one.
+    fn place_holder(&mut self, ring: &Ring) -> Option<Sqe>;
+    /// Descriptor of the next entry, which is no place holder: of `task`, with the next id.
+    fn encode(&mut self, ring: &Ring, task: impl Encode) -> Sqe;
     /// The index after `tail`.
     fn after(ring: &Ring, tail: u32) -> u32;
     /// Whether entries may go over the end of the ring.
     const WRAPS: bool;
+    /// [`State::ring`], in line or not.
+    fn ring<P: Platform>(state: &mut State, io: &P, tail: u32) -> Result<(), Stop>;
     /// Stores what is left in the state, whose tail is stored. `batch` has staged the entries, unless it is none.
     fn keep(self, state: &mut State, batch: BatchId) -> bool;
 }
@@ -50,16 +54,26 @@ impl Numbers for Straight {
     const WRAPS: bool = false;
 
     #[inline(always)]
-    fn next(&mut self, _ring: &Ring, task: impl FnOnce() -> Task) -> Sqe {
+    fn place_holder(&mut self, _ring: &Ring) -> Option<Sqe> {
+        None
+    }
+
+    #[inline(always)]
+    fn encode(&mut self, _ring: &Ring, task: impl Encode) -> Sqe {
         let (task_id, rest) = self.range.take(1);
         self.range = rest;
-        Stars950::encode(task(), task_id)
+        task.stars950(task_id)
     }
 
     #[inline(always)]
     fn after(_ring: &Ring, tail: u32) -> u32 {
         // Below the depth: the bound ends before the ring does.
         tail + 1
+    }
+
+    #[inline(always)]
+    fn ring<P: Platform>(state: &mut State, io: &P, tail: u32) -> Result<(), Stop> {
+        state.ring(io, tail)
     }
 
     #[inline(always)]
@@ -74,7 +88,7 @@ impl Numbers for Straight {
 
 /// Any entries, any ids.
 pub(crate) struct Drawn<'q> {
-    pub(crate) rules: Rules<'q>,
+    pub(crate) rules: &'q Rules<'q>,
     pub(crate) ids: Ids,
     pub(crate) draw: IdDraw<'q, QueueSlot>,
 }
@@ -83,13 +97,23 @@ impl Numbers for Drawn<'_> {
     const WRAPS: bool = true;
 
     #[inline(always)]
-    fn next(&mut self, ring: &Ring, task: impl FnOnce() -> Task) -> Sqe {
-        self.ids.next_entry(self.rules.soc, ring.stream_id, &mut self.draw, task)
+    fn place_holder(&mut self, ring: &Ring) -> Option<Sqe> {
+        self.ids.take_place_holder(self.rules.soc, ring.stream_id)
+    }
+
+    #[inline(always)]
+    fn encode(&mut self, ring: &Ring, task: impl Encode) -> Sqe {
+        self.ids.encode(self.rules.soc, ring.stream_id, &mut self.draw, task)
     }
 
     #[inline(always)]
     fn after(ring: &Ring, tail: u32) -> u32 {
         ring.after(tail)
+    }
+
+    #[inline(always)]
+    fn ring<P: Platform>(state: &mut State, io: &P, tail: u32) -> Result<(), Stop> {
+        state.ring_cold(io, tail)
     }
 
     #[inline(always)]
@@ -101,7 +125,7 @@ impl Numbers for Drawn<'_> {
         }
         state.stager = batch;
         state.ids = Ids { range: self.draw.keep(), ..self.ids };
-        state.open(&self.rules);
+        state.open(self.rules);
         is_first
     }
 }
@@ -110,7 +134,7 @@ impl<'q, P: Platform> Slots<'q, P, Straight> {
     /// The fast path: entries inside the bound, of an enabled queue, with nothing staged by another batch, and, unless
     /// `may_be_first`, not the first of its queue in a batch. `state` was found to [have them](State::has_straight).
     #[inline(always)]
-    pub(crate) fn reserve(io: &'q P, batch: &Batch, state: MutexGuard<'q, State>, may_be_first: bool) -> Option<Self> {
+    pub(crate) fn reserve(io: &'q P, batch: &Batch, state: &'q mut State, may_be_first: bool) -> Option<Self> {
         let is_enabled = io.status(state.ring.queue) == Ok(state.enabled);
         let batch = batch.current();
         // Without a batch on either side these are the same, too.
@@ -124,20 +148,37 @@ impl<'q, P: Platform> Slots<'q, P, Straight> {
 }
 
 impl<'q, P: Platform> Slots<'q, P, Drawn<'q>> {
-    /// Entries that [`refresh`](super::refresh) found to be free.
+    /// Entries of queue `mine` of `queues` that [`refresh`](super::refresh) found to be free.
     #[inline(always)]
-    pub(crate) fn drawn(io: &'q P, batch: BatchId, state: MutexGuard<'q, State>, numbers: Drawn<'q>) -> Self {
-        let (base, tail) = (state.ring.base, state.tail);
-        Self { io, batch, state, base, tail, numbers }
+    pub(crate) fn drawn(
+        io: &'q P,
+        batch: BatchId,
+        (ids, queues, mine): (&'q IdAllocator, &'q [QueueSlot], &'q QueueSlot),
+        state: &'q mut State,
+        rules: &'q Rules<'q>,
+    ) -> Self {
+        let draw = IdDraw::new(ids, queues, mine.held(), state.ids.range);
+        let (base, tail, ids) = (state.ring.base, state.tail, state.ids);
+        Self { io, batch, state, base, tail, numbers: Drawn { rules, ids, draw } }
+    }
+
+    /// [`push`](Self::push) of the next task of `request`, out of line.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn push_next<T: Encode + Divisible>(&mut self, request: &mut Request<T>) {
+        self.push(|| request.take_next());
     }
 }
 
 impl<P: Platform, N: Numbers> Slots<'_, P, N> {
     /// Fills the next entry, of which there is one: with `task`, or with a place holder that must come before it.
     #[inline(always)]
-    pub(crate) fn push(&mut self, task: impl FnOnce() -> Task) {
+    pub(crate) fn push<T: Encode>(&mut self, task: impl FnOnce() -> T) {
         let ring = &self.state.ring;
-        let sqe = self.numbers.next(ring, task);
+        let sqe = match self.numbers.place_holder(ring) {
+            Some(place_holder) => place_holder,
+            None => self.numbers.encode(ring, task()),
+        };
         // The one place that writes a slot.
         // SAFETY: `tail` is below the depth of a ring that `Ring::new` checked and the host keeps mapped while a kernel runs
         // that has looked the thread up (`Device::set_thread_table`); `has_straight` or `refresh` saw that the entry is free,
@@ -154,24 +195,24 @@ impl<P: Platform, N: Numbers> Slots<'_, P, N> {
     /// The queue's state as it was before the entries.
     #[inline(always)]
     pub(crate) fn state(&self) -> &State {
-        &self.state
+        self.state
     }
 
     /// Publishes what was pushed: in a batch it is staged, otherwise it is rung for. Gives whether it is the first that
     /// this batch has staged on the queue.
     ///
     /// # Errors
-    /// [`Stop::DoorbellRefused`]: as if nothing had been reserved.
+    /// [`Error::DoorbellRefused`](crate::Error::DoorbellRefused): as if nothing had been reserved.
     #[inline(always)]
-    pub(crate) fn commit(mut self) -> Result<bool, Stop> {
+    pub(crate) fn commit(self) -> Result<bool, Stop> {
         if self.batch == BatchId::NONE {
-            self.state.ring(self.io, self.tail)?;
+            N::ring(self.state, self.io, self.tail)?;
         }
         if N::WRAPS && self.tail < self.state.tail {
             self.state.lap = self.state.lap.wrapping_add(1);
         }
         self.state.tail = self.tail;
-        Ok(self.numbers.keep(&mut self.state, self.batch))
+        Ok(self.numbers.keep(self.state, self.batch))
     }
 }
 
@@ -205,12 +246,12 @@ pub(crate) fn try_one<P: Platform>(
     handle: ThreadHandle,
     source: impl TaskSource,
 ) -> Fast {
-    let state = queue.lock();
+    let mut state = queue.lock();
     if !state.has_straight(handle, 1) {
         return Fast::NotTaken;
     }
     let Some(task) = source.task(state.slot) else { return Fast::NotTaken };
-    let Some(mut slots) = Slots::reserve(io, batch, state, false) else { return Fast::NotTaken };
+    let Some(mut slots) = Slots::reserve(io, batch, &mut state, false) else { return Fast::NotTaken };
     slots.push(|| task);
     let sq_id = slots.state().ring.queue.sq_id();
     match slots.commit() {

@@ -1,13 +1,13 @@
-//! What differs between the SoCs: descriptors and task ids. Each has one type here; [`Soc`] is looked at in this file only.
+//! What differs between the SoCs: descriptors and task ids. [`Soc`] is looked at in this file only.
 
 use crate::spec::soc::Soc;
 use crate::spec::stars910::{self, LinkType, Stamp};
 use crate::spec::stars950;
 use crate::spec::ub::{Jetty, UbDoorbell};
 use crate::spec::{DeviceAddr, Sqe};
-use crate::task::Task;
+use crate::task::{RemoteTask, Task, UbDoorbellTask};
 
-use super::ids::{Flip, FlippingId, Holds, IdDraw, IdRange};
+use super::ids::{FlippingId, Holds, IdDraw, IdRange};
 
 /// Where the next task id of a queue comes from: which of the two depends on the SoC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,21 +39,29 @@ impl Ids {
         }
     }
 
-    /// The next entry: of `task`, or a place holder before the first task of a new round of ids.
+    /// The place holder that comes before the next task, if there is one: before the first of a new round of ids.
     #[inline]
-    pub(crate) fn next_entry<H: Holds>(
+    pub(crate) fn take_place_holder(&mut self, soc: Soc, stream_id: u16) -> Option<Sqe> {
+        match soc {
+            Soc::Ascend950 => None,
+            Soc::Ascend910B | Soc::Ascend910_93 => {
+                self.flipping.take_flip().map(|flips| stars910::flip_place_holder(stream_id, flips))
+            }
+        }
+    }
+
+    /// The descriptor of `task`, before which there is no place holder, with the next id.
+    #[inline]
+    pub(crate) fn encode<H: Holds>(
         &mut self,
         soc: Soc,
         stream_id: u16,
         draw: &mut IdDraw<'_, H>,
-        task: impl FnOnce() -> Task,
+        task: impl Encode,
     ) -> Sqe {
         match soc {
-            Soc::Ascend950 => Stars950::encode(task(), draw.next()),
-            Soc::Ascend910B | Soc::Ascend910_93 => match self.flipping.next() {
-                Flip::TaskId(task_id) => Stars910::encode(task(), Stamp { stream_id, task_id }),
-                Flip::PlaceHolder(flips) => stars910::flip_place_holder(stream_id, flips),
-            },
+            Soc::Ascend950 => task.stars950(draw.next()),
+            Soc::Ascend910B | Soc::Ascend910_93 => task.stars910(Stamp { stream_id, task_id: self.flipping.take_id() }),
         }
     }
 }
@@ -78,43 +86,60 @@ pub(crate) fn has_aclrt_notifies(soc: Soc) -> bool {
 /// QoS of copies between devices.
 const QOS_HCCS: u8 = 6;
 
-/// Descriptors of an Ascend950.
-pub(crate) struct Stars950;
+/// What becomes a descriptor, on each chip. Ids of notifies are at most [`max_notify_id`].
+pub(crate) trait Encode: Copy {
+    /// On an Ascend950.
+    fn stars950(self, task_id: u32) -> Sqe;
+    /// On an Ascend910B or Ascend910_93.
+    fn stars910(self, stamp: Stamp) -> Sqe;
+}
 
-impl Stars950 {
-    /// The descriptor; of a notify whose id is at most [`max_notify_id`].
+impl Encode for Task {
     #[inline(always)]
-    pub(crate) fn encode(task: Task, task_id: u32) -> Sqe {
-        match task {
-            Task::Sdma { src, dst, len, opcode } => {
+    fn stars950(self, task_id: u32) -> Sqe {
+        match self {
+            Self::Sdma { src, dst, len, opcode } => {
                 stars950::Sdma::new(src, dst, len).with_opcode(opcode).build(task_id)
             }
-            Task::NotifyRecord { id } => stars950::NotifyRecord::with_checked_id(id).build(task_id),
-            Task::NotifyWait { id, timeout_s } => stars950::NotifyWait::with_checked_id(id, timeout_s).build(task_id),
-            Task::UbDoorbell { jetty, producer_index } => UbDoorbell::new(jetty, producer_index).build(task_id),
-            // No channel of this chip asks for these: a doorbell that starts nothing, of a jetty that no channel has.
-            Task::RemoteSdma { .. } | Task::RemoteRecord { .. } => UbDoorbell::new(Jetty::NONE, 0).build(task_id),
+            Self::NotifyRecord { id } => stars950::NotifyRecord::with_checked_id(id).build(task_id),
+            Self::NotifyWait { id, timeout_s } => stars950::NotifyWait::with_checked_id(id, timeout_s).build(task_id),
+        }
+    }
+
+    fn stars910(self, stamp: Stamp) -> Sqe {
+        match self {
+            Self::Sdma { src, dst, len, opcode } => stars910::Sdma::new(src, dst, len).with_opcode(opcode).build(stamp),
+            Self::NotifyRecord { id } => stars910::record_with_checked_id(id, stamp),
+            Self::NotifyWait { id, timeout_s } => stars910::wait_with_checked_id(id, timeout_s, stamp),
         }
     }
 }
 
-/// Descriptors of an Ascend910B or Ascend910_93.
-pub(crate) struct Stars910;
+impl Encode for RemoteTask {
+    // No channel of this chip asks for it: a doorbell that starts nothing, of a jetty that no channel has.
+    fn stars950(self, task_id: u32) -> Sqe {
+        UbDoorbell::new(Jetty::NONE, 0).build(task_id)
+    }
 
-impl Stars910 {
-    /// The descriptor; of a notify whose id is at most [`max_notify_id`].
-    pub(crate) fn encode(task: Task, stamp: Stamp) -> Sqe {
-        match task {
-            Task::Sdma { src, dst, len, opcode } => stars910::Sdma::new(src, dst, len).with_opcode(opcode).build(stamp),
-            Task::NotifyRecord { id } => stars910::record_with_checked_id(id, stamp),
-            Task::NotifyWait { id, timeout_s } => stars910::wait_with_checked_id(id, timeout_s, stamp),
-            Task::RemoteSdma { src, dst, len, opcode } => {
+    fn stars910(self, stamp: Stamp) -> Sqe {
+        match self {
+            Self::Sdma { src, dst, len, opcode } => {
                 let sdma = stars910::Sdma::new(src, dst, len).with_opcode(opcode);
                 sdma.with_link(LinkType::HCCS, QOS_HCCS).build(stamp)
             }
-            Task::RemoteRecord { register } => stars910::record_at_checked_addr(register, stamp),
-            // No channel of this chip asks for it: a write to no register.
-            Task::UbDoorbell { .. } => stars910::record_at_checked_addr(DeviceAddr(0), stamp),
+            Self::Record { register } => stars910::record_at_checked_addr(register, stamp),
         }
+    }
+}
+
+impl Encode for UbDoorbellTask {
+    #[inline(always)]
+    fn stars950(self, task_id: u32) -> Sqe {
+        UbDoorbell::new(self.jetty, self.producer_index).build(task_id)
+    }
+
+    // No channel of this chip asks for it: a write to no register.
+    fn stars910(self, stamp: Stamp) -> Sqe {
+        stars910::record_at_checked_addr(DeviceAddr(0), stamp)
     }
 }

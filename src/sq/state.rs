@@ -7,13 +7,14 @@ use super::ids::{HeldBlock, Holds};
 use super::ring::Ring;
 use super::stars::Ids;
 use crate::channel::state::Channels;
-use crate::error::Stop;
-use crate::handle::{Slot, ThreadTable};
+use crate::error::{QueueField, QueueFull};
+use crate::handle::{QueuePlace, Slot, TablePlace};
 use crate::port::{Platform, QueueId, ReadFailed};
 use crate::spec::queue::QueueStatus;
 use crate::spec::soc::Soc;
-use crate::spec::thread::{ThreadDescriptor, ThreadHandle};
-use crate::sync::{Mutex, MutexGuard, const_fn, fence};
+use crate::spec::thread::ThreadHandle;
+use crate::stop::Stop;
+use crate::sync::{Mutex, MutexGuard, const_fn, fence, lock_cold};
 
 /// What a call reads together lies together.
 #[repr(C)]
@@ -43,6 +44,8 @@ pub(crate) struct State {
     /// Channels whose doorbells are staged: the first one + 1, or 0. The others follow in their states.
     pub(crate) staged_channels: u16,
     pub(crate) ids: Ids,
+    /// The device refused doorbells when the queue was last entered.
+    pub(crate) is_refusing: bool,
 }
 
 impl State {
@@ -59,13 +62,14 @@ impl State {
         lap: 0,
         staged_channels: 0,
         ids: Ids::FIRST,
+        is_refusing: false,
     };
 
     /// Whether the state is that of the thread of `handle`, with `count` entries for the fast path. A queue without a thread
     /// has none, so its registers are not looked at.
     #[inline(always)]
-    pub(crate) fn has_straight(&self, handle: ThreadHandle, count: u32) -> bool {
-        (self.handle() == handle) & (count <= self.straight_end - self.tail)
+    pub(crate) fn has_straight(&self, handle: ThreadHandle, count: u64) -> bool {
+        (self.handle() == handle) & (count <= (self.straight_end - self.tail).into())
     }
 
     #[inline(always)]
@@ -91,7 +95,9 @@ impl State {
     }
 
     /// Recomputes how many entries the fast path may use. Called after every other change of head, tail or ids.
-    pub(crate) fn open(&mut self, rules: &Rules) {
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn open(&mut self, rules: &Rules<'_>) {
         let end = if self.head > self.tail { self.head - 1 } else { self.ring.depth - 1 };
         let straight = if rules.recording { 0 } else { self.ids.straight(rules.soc) };
         self.straight_end = self.tail + straight.min(end - self.tail);
@@ -100,10 +106,10 @@ impl State {
     /// Reads the head again. The device is not trusted: it can only have come closer to what was rung, not to what is staged.
     pub(crate) fn read_head<P: Platform>(&mut self, io: &P) -> Result<(), Stop> {
         let ring = self.ring;
-        let head = io.head(ring.queue).map_err(|error| no_head(ring.queue, error))?;
+        let head = io.head(ring.queue).map_err(|error| unreadable(ring.queue, QueueField::Head, error))?;
         let outstanding = ring.distance(self.head, self.rung);
         if head >= ring.depth || ring.distance(head, self.rung) > outstanding {
-            return Err(Stop::BadHead { sq_id: ring.queue.sq_id(), head, limit: self.rung });
+            return Err(Stop::bad_head(ring.queue.sq_id(), head, self.rung));
         }
         // Pairs with the device's release store of the head: it has read the entries before it, we may write them now.
         fence(Ordering::Acquire);
@@ -111,8 +117,14 @@ impl State {
         Ok(())
     }
 
+    /// What a call answers that has waited for `wanted` free entries for too long.
+    pub(crate) fn full(&self, wanted: u32, queued_len: u64, timeout_us: u64) -> QueueFull {
+        let Self { ring, head, tail, .. } = *self;
+        QueueFull { sq_id: ring.queue.sq_id(), head, tail, wanted, queued_len, timeout_us }
+    }
+
     pub(crate) fn status<P: Platform>(&self, io: &P) -> Result<QueueStatus, Stop> {
-        io.status(self.ring.queue).map_err(|error| no_status(self.ring.queue, error))
+        io.status(self.ring.queue).map_err(|error| unreadable(self.ring.queue, QueueField::Status, error))
     }
 
     #[inline]
@@ -126,10 +138,17 @@ impl State {
         // Pairs with the device's acquire load of the doorbell: it sees the new tail only after the slots.
         io.store_barrier();
         if io.ring(self.ring.queue, tail).is_err() {
-            return Err(Stop::DoorbellRefused { sq_id: self.ring.queue.sq_id() });
+            return Err(Stop::doorbell_refused(self.ring.queue.sq_id()));
         }
         self.rung = tail;
         Ok(())
+    }
+
+    /// [`ring`](Self::ring) for the slow path: out of line.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn ring_cold<P: Platform>(&mut self, io: &P, tail: u32) -> Result<(), Stop> {
+        self.ring(io, tail)
     }
 
     /// Rings for what is staged, unless the queue takes no tasks any more or was reset since. If that fails `batch` loses
@@ -137,28 +156,38 @@ impl State {
     #[cold]
     #[inline(never)]
     pub(crate) fn ring_staged<P: Platform>(&mut self, io: &P, rules: &Rules<'_>, batch: BatchId) -> Result<(), Stop> {
-        let mut result = Ok(());
-        if self.has_staged() {
-            result = self.status(io).and_then(|status| match status == self.enabled {
-                true => self.ring(io, self.tail),
-                false => Err(stop(status, self.ring.queue, self.handle())),
-            });
-            if result.is_ok() {
-                self.stager = BatchId::NONE;
-                rules.channels.settle(&mut self.staged_channels, true);
-            }
+        if !self.has_staged() {
+            return Ok(());
         }
-        self.drop_staged(rules, batch);
+        let result = self.try_ring_staged(io);
+        if result.is_ok() || self.stager == batch {
+            self.settle_staged(rules, result.is_ok());
+        }
         result
+    }
+
+    #[inline(always)]
+    fn try_ring_staged<P: Platform>(&mut self, io: &P) -> Result<(), Stop> {
+        let status = self.status(io)?;
+        if status == self.enabled {
+            self.ring_cold(io, self.tail)
+        } else {
+            Err(stop(status, self.ring.queue, self.handle()))
+        }
+    }
+
+    /// What is staged was rung for, or is dropped.
+    fn settle_staged(&mut self, rules: &Rules<'_>, is_published: bool) {
+        rules.channels.settle(&mut self.staged_channels, is_published);
+        self.lap = self.lap.wrapping_sub(u32::from(self.rung > self.tail));
+        (self.tail, self.stager) = (self.rung, BatchId::NONE);
+        self.open(rules);
     }
 
     /// Forgets what `batch` has staged, and nothing of another one.
     fn drop_staged(&mut self, rules: &Rules<'_>, batch: BatchId) {
         if self.stager == batch {
-            rules.channels.settle(&mut self.staged_channels, false);
-            self.lap = self.lap.wrapping_sub(u32::from(self.rung > self.tail));
-            (self.tail, self.stager) = (self.rung, BatchId::NONE);
-            self.open(rules);
+            self.settle_staged(rules, false);
         }
     }
 
@@ -176,15 +205,15 @@ impl State {
             return Ok(());
         }
         self.lost = BatchId::NONE;
-        Err(Stop::Suspended { sq_id: self.ring.queue.sq_id() })
+        Err(Stop::suspended(self.ring.queue.sq_id()))
     }
 
     /// Restarts at the head that the device reports: after a thread was acquired or its queue was reset.
     fn restart<P: Platform>(&mut self, io: &P, rules: &Rules<'_>, status: QueueStatus) -> Result<(), Stop> {
         let Ring { depth, queue, .. } = self.ring;
-        let head = io.head(queue).map_err(|error| no_head(queue, error))?;
+        let head = io.head(queue).map_err(|error| unreadable(queue, QueueField::Head, error))?;
         if head >= depth {
-            return Err(Stop::BadHead { sq_id: queue.sq_id(), head, limit: depth });
+            return Err(Stop::bad_head(queue.sq_id(), head, depth));
         }
         self.lose_staged(rules);
         (self.head, self.rung, self.tail) = (head, head, head);
@@ -195,21 +224,8 @@ impl State {
 }
 
 #[cold]
-fn no_head(queue: QueueId, ReadFailed(code): ReadFailed) -> Stop {
-    Stop::NoHead { sq_id: queue.sq_id(), code }
-}
-
-#[cold]
-fn no_status(queue: QueueId, ReadFailed(code): ReadFailed) -> Stop {
-    Stop::NoStatus { sq_id: queue.sq_id(), code }
-}
-
-/// What a queue that can be entered does with a doorbell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub(crate) enum Doorbell {
-    Taking,
-    Refusing,
+fn unreadable(queue: QueueId, field: QueueField, ReadFailed(code): ReadFailed) -> Stop {
+    Stop::unreadable(queue.sq_id(), field, code)
 }
 
 /// Why a queue with this status takes no tasks; or, if it is enabled with another word than before, none of those that were
@@ -218,9 +234,9 @@ pub(crate) enum Doorbell {
 #[inline(never)]
 fn stop(status: QueueStatus, queue: QueueId, handle: ThreadHandle) -> Stop {
     match status.state() {
-        QueueStatus::REFUSING => Stop::DoorbellRefused { sq_id: queue.sq_id() },
-        QueueStatus::SUSPENDED | QueueStatus::ENABLED => Stop::Suspended { sq_id: queue.sq_id() },
-        _ => Stop::BadHandle(handle),
+        QueueStatus::REFUSING => Stop::doorbell_refused(queue.sq_id()),
+        QueueStatus::SUSPENDED | QueueStatus::ENABLED => Stop::suspended(queue.sq_id()),
+        _ => Stop::bad_handle(handle),
     }
 }
 
@@ -264,10 +280,8 @@ impl QueueSlot {
     }
 
     /// [`lock`](Self::lock) for the slow path: out of line.
-    #[cold]
-    #[inline(never)]
     pub(crate) fn lock_slow(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+        lock_cold(&self.state)
     }
 
     /// Looks `handle` up, and at the status of its queue; `state` is then that of the thread, and of the queue since its
@@ -281,40 +295,44 @@ impl QueueSlot {
         &self,
         io: &P,
         rules: &Rules<'_>,
-        table: &ThreadTable,
+        table: &TablePlace,
         handle: ThreadHandle,
         state: &mut State,
-    ) -> Result<Doorbell, Stop> {
+    ) -> Result<(), Stop> {
         let is_new = state.handle() != handle;
-        if is_new {
-            let ring = ring_of(io, table.live(handle)?)?;
-            state.lose_staged(rules);
-            // Of no thread until it has restarted.
-            (state.slot, state.ring, state.ids) = (None, ring, Ids::FIRST);
-            (state.tail, state.straight_end) = (0, 0);
-            self.held.clear();
-        }
-        let status = state.status(io)?;
-        let is_other = status.epoch() != state.enabled.epoch();
-        if !is_new && is_other {
-            // A reset, or another thread in the slot: only the table tells which.
-            table.live(handle)?;
+        let mut status = if is_new { QueueStatus::FREE } else { state.status(io)? };
+        // A new thread, a reset, or another thread in the slot: only the table tells which.
+        let is_other = is_new || status.epoch() != state.enabled.epoch();
+        let place = if is_other { Some(table.get().queue_place(handle)?) } else { None };
+        if let Some(place) = &place {
+            if is_new {
+                state.ring = ring_of(io, place)?;
+                state.lose_staged(rules);
+                // Of no thread until it has restarted.
+                (state.slot, state.ids) = (None, Ids::FIRST);
+                (state.tail, state.straight_end) = (0, 0);
+                self.held.clear();
+                status = state.status(io)?;
+            }
         }
         if !matches!(status.state(), QueueStatus::ENABLED | QueueStatus::REFUSING) {
             return Err(stop(status, state.ring.queue, handle));
         }
-        if is_new || is_other {
+        if let Some(place) = place {
             state.restart(io, rules, status)?;
-            state.slot = table.slot(handle);
+            state.slot = Some(place.slot);
         }
-        Ok(if status.state() == QueueStatus::REFUSING { Doorbell::Refusing } else { Doorbell::Taking })
+        state.is_refusing = status.state() == QueueStatus::REFUSING;
+        Ok(())
     }
 
     /// Rings for the tasks that `batch` has staged, if there are any.
+    #[inline(always)]
     pub(crate) fn ring_staged<P: Platform>(&self, io: &P, rules: &Rules<'_>, batch: BatchId) -> Result<(), Stop> {
         let mut state = self.lock_slow();
         let loss = state.take_loss(batch);
-        if state.stager == batch { loss.and(state.ring_staged(io, rules, batch)) } else { loss }
+        let rung = if state.stager == batch { state.ring_staged(io, rules, batch) } else { Ok(()) };
+        loss.and(rung)
     }
 
     /// Rings for the tasks that `batch` has staged, on behalf of whoever needs them to run. What fails is the batch's loss.
@@ -340,8 +358,10 @@ impl QueueSlot {
 }
 
 /// The ring of a thread of engine AICPU_TS, as its descriptor gives it now.
-fn ring_of<P: Platform>(io: &P, slot: Slot) -> Result<Ring, Stop> {
-    let ThreadDescriptor { sq_base, depth, sq_id, regs, stream_id, .. } = slot.aicpu_descriptor()?;
-    let queue = QueueId::of(io, sq_id, regs).ok_or(Stop::BadRegs { sq_id, regs })?;
+#[inline(always)]
+fn ring_of<P: Platform>(io: &P, place: &QueuePlace) -> Result<Ring, Stop> {
+    let QueuePlace { sq_base, depth, sq_id, regs, stream_id, .. } = *place;
+    let bad = Stop::bad_field(sq_id, QueueField::Registers, regs);
+    let queue = QueueId::of(io, sq_id, regs).ok_or(bad)?;
     Ring::new(sq_base, depth, queue, stream_id)
 }

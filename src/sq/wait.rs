@@ -2,44 +2,35 @@
 
 use embedded_hal::delay::DelayNs;
 
-use crate::error::QueueFull;
 use crate::port::Platform;
-
-use super::ring::Ring;
 
 /// First and longest pause between two looks at the head of a full ring.
 const PAUSE_NS: (u32, u32) = (1_000, 1_000_000);
 
-/// A wait for the device that ends.
+/// A wait for the device that ends. It begins with its first pause.
 pub(crate) struct Wait {
     since_us: u64,
-    /// `None`: waits for as long as it takes.
-    timeout_us: Option<u64>,
+    /// The next pause; 0: the wait has not begun.
     pause_ns: u32,
 }
 
 impl Wait {
-    /// A wait that begins now.
-    #[cold]
-    pub(crate) fn new<P: Platform>(port: &P, timeout_us: Option<u64>) -> Self {
-        Self { since_us: port.now_us(), timeout_us, pause_ns: PAUSE_NS.0 }
-    }
+    /// A wait that has not begun.
+    pub(crate) const NONE: Self = Self { since_us: 0, pause_ns: 0 };
 
-    /// Pauses, for twice as long each time up to the cap. `false`, without a pause: the limit is over.
+    /// Pauses, for twice as long each time up to the cap. `false`, without a pause: the wait has lasted for `limit_us`.
     #[cold]
-    pub(crate) fn pause<P: Platform>(&mut self, port: &P) -> bool {
-        if self.timeout_us.is_some_and(|limit| port.now_us().saturating_sub(self.since_us) >= limit) {
-            return false;
+    #[inline(never)]
+    pub(crate) fn pause<P: Platform>(&mut self, port: &P, limit_us: u64) -> bool {
+        let now_us = port.now_us();
+        if self.pause_ns == 0 {
+            *self = Self { since_us: now_us, pause_ns: PAUSE_NS.0 };
         }
-        port.delay().delay_ns(self.pause_ns);
-        self.pause_ns = self.pause_ns.saturating_mul(2).min(PAUSE_NS.1);
-        true
-    }
-
-    /// What the caller answers when the limit is over: `wanted` entries were not free.
-    #[cold]
-    pub(crate) fn over(&self, ring: Ring, head: u32, tail: u32, wanted: u32, queued_len: u64) -> QueueFull {
-        let (sq_id, timeout_us) = (ring.queue.sq_id(), self.timeout_us.unwrap_or(0));
-        QueueFull { sq_id, head, tail, wanted, queued_len, timeout_us }
+        let goes_on = now_us.saturating_sub(self.since_us) < limit_us;
+        if goes_on {
+            port.delay().delay_ns(self.pause_ns);
+            self.pause_ns = (self.pause_ns * 2).min(PAUSE_NS.1);
+        }
+        goes_on
     }
 }

@@ -8,9 +8,7 @@ use crate::spec::thread::{DescriptorTag, Engine, NotifyTable, ThreadHandle};
 use crate::tests::port::{GENERATION, NOTIFY_IDS, TestPort};
 
 fn look_up(device: &Device, handle: ThreadHandle) -> Result<ThreadHandle, Error> {
-    let slot = device.queues().table.get().live(handle)?;
-    slot.aicpu_descriptor()?;
-    Ok(slot.handle())
+    Ok(device.queues().table.get().queue_place(handle)?.slot.handle())
 }
 
 #[test]
@@ -93,7 +91,7 @@ fn descriptor_that_changes_between_two_looks_is_never_mixed() {
     let (_, generation) = port.next_thread();
     assert_ne!(generation, GENERATION);
     assert!(!slot.is_live(), "what was read after the change does not count");
-    assert_eq!(slot.descriptor(), Err(crate::error::Stop::BadHandle(handle)));
+    assert_eq!(slot.descriptor(), Err(crate::stop::Stop::bad_handle(handle)));
 }
 
 #[test]

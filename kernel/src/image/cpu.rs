@@ -37,18 +37,6 @@ pub fn now_us() -> u64 {
     ticks / per_second * 1_000_000 + ticks % per_second * 1_000_000 / per_second
 }
 
-/// Waits for at least `ns` nanoseconds.
-#[cold]
-#[inline(never)]
-pub fn delay(ns: u32) {
-    // Rounded up: a delay is never shorter than asked for.
-    let delay = (u64::from(ns) * ticks_per_second()).div_ceil(1_000_000_000);
-    let start = ticks();
-    while ticks() - start < delay {
-        core::hint::spin_loop();
-    }
-}
-
 /// Frame pointer of the caller.
 #[inline(always)]
 pub fn frame_pointer() -> u64 {

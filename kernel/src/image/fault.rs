@@ -69,7 +69,10 @@ impl Report {
     /// Return addresses, see [`frames::walk`].
     fn set_backtrace(&self, lr: Option<u64>, fp: u64) {
         let mut addrs = [0; BACKTRACE_LEN];
-        frames::walk(lr, fp, &mut addrs);
+        frames::walk(fp, &mut addrs);
+        if let Some(lr) = lr {
+            frames::put_before(lr, &mut addrs);
+        }
         set!(self, backtrace = addrs);
     }
 

@@ -66,13 +66,14 @@ impl Platform for Image {
         Delay
     }
 
+    #[inline(never)]
     fn refused(&self, who: &'static str, error: &Error) {
         refusals::note(who, error);
     }
 
     #[inline(never)]
     fn return_addresses(&self, addrs: &mut [u64]) {
-        frames::walk(None, cpu::frame_pointer(), addrs);
+        frames::walk(cpu::frame_pointer(), addrs);
     }
 }
 
@@ -84,8 +85,19 @@ impl DelayNs for Delay {
     fn delay_ns(&mut self, ns: u32) {
         // The lock's loop asks for nothing, and gets it without a call.
         if ns != 0 {
-            cpu::delay(ns);
+            wait(ns);
         }
+    }
+}
+
+/// Waits for at least `ns` nanoseconds.
+#[cold]
+#[inline(never)]
+fn wait(ns: u32) {
+    // The clock shows whole microseconds, and the first of them may be over at once.
+    let (start, us) = (IMAGE.now_us(), u64::from(ns.div_ceil(1000)));
+    while IMAGE.now_us() - start <= us {
+        core::hint::spin_loop();
     }
 }
 

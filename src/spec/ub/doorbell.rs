@@ -123,12 +123,13 @@ impl UbDoorbell {
     #[inline]
     pub const fn build(self, task_id: u32) -> Sqe {
         let Jetty { die, function, id } = self.jetty;
+        // The masks are what the builders' checks come down to: without them the checks are code, and their panics are, too.
         let sqe = UbDoorbellSqe {
             header: SqeHeader::new(SqeType::UBDMA, task_id),
             mode: ModeWord::new().with_is_doorbell(true).with_doorbells(1),
             credit: Credit::new().with_kernel_credit(CREDIT_DEFAULT),
-            jetty: JettyWord::new().with_jetty(id).with_function(function),
-            index: IndexWord::new().with_producer_index(self.producer_index).with_die(die),
+            jetty: JettyWord::new().with_jetty(id).with_function(function & Jetty::MAX_FUNCTION),
+            index: IndexWord::new().with_producer_index(self.producer_index).with_die(die & Jetty::MAX_DIE),
             second: [0; 2],
             reserved: [0; 8],
         };
