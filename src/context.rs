@@ -223,7 +223,7 @@ impl<'d> Core<'d> {
     /// # Errors
     /// [`Error::RecordsNotRead`].
     pub(crate) fn room_for_note<P: Platform>(&self, io: &P) -> Result<Note, Error> {
-        Ok(self.queues.room_for_note(io, &self.device.queues)?)
+        self.queues.room_for_note(io, &self.device.queues)
     }
 
     /// Unlocks the communicators that the kernel has locked.

@@ -304,16 +304,16 @@ impl QueueSlot {
         // A new thread, a reset, or another thread in the slot: only the table tells which.
         let is_other = is_new || status.epoch() != state.enabled.epoch();
         let place = if is_other { Some(table.get().queue_place(handle)?) } else { None };
-        if let Some(place) = &place {
-            if is_new {
-                state.ring = ring_of(io, place)?;
-                state.lose_staged(rules);
-                // Of no thread until it has restarted.
-                (state.slot, state.ids) = (None, Ids::FIRST);
-                (state.tail, state.straight_end) = (0, 0);
-                self.held.clear();
-                status = state.status(io)?;
-            }
+        if let Some(place) = &place
+            && is_new
+        {
+            state.ring = ring_of(io, place)?;
+            state.lose_staged(rules);
+            // Of no thread until it has restarted.
+            (state.slot, state.ids) = (None, Ids::FIRST);
+            (state.tail, state.straight_end) = (0, 0);
+            self.held.clear();
+            status = state.status(io)?;
         }
         if !matches!(status.state(), QueueStatus::ENABLED | QueueStatus::REFUSING) {
             return Err(stop(status, state.ring.queue, handle));
