@@ -13,9 +13,11 @@ use crate::port::hooks::{self, Hooks};
 use crate::spec::DeviceAddr;
 use crate::spec::record::EntryPoint;
 use crate::spec::soc::Soc;
-use crate::sq::{CoreQueues, Note, Queues};
+use crate::sq::{self, CoreQueues, Note, Queues};
 use crate::sync::const_fn;
 
+/// Bytes of a [`Device`] for each thread that it can have.
+pub const THREAD_STATE: usize = sq::QUEUE_STATE;
 /// Cores that a device can have, numbered from 0.
 pub const MAX_CORES: usize = 64;
 

@@ -53,7 +53,7 @@ mod tests;
 mod thread;
 
 pub use channel::{Channel, Transfer, TransferKind};
-pub use context::{CoreBusy, Device, LaunchEnd, MAX_CORES, NOTIFY_WAIT_TIMEOUT_S, SQ_FULL_TIMEOUT_US};
+pub use context::{CoreBusy, Device, LaunchEnd, MAX_CORES, NOTIFY_WAIT_TIMEOUT_S, SQ_FULL_TIMEOUT_US, THREAD_STATE};
 pub use error::{ChannelField, ChannelOperation, Error, QueueField, QueueFull};
 pub use ops::{batch, comm, copy, reduce, timeout};
 pub use thread::{Peer, Thread};

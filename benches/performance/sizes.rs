@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use hcomm_aicpu::Device;
-use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
+use hcomm_aicpu::THREAD_STATE;
+use hcomm_aicpu::spec::thread::DESCRIPTOR_SIZE;
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
 
 use crate::row::Row;
@@ -43,7 +43,7 @@ pub fn measure(path: &Path) -> Vec<Row> {
         Row::new("text_reachable", reach.bytes() as f64),
         Row::new("text_pointer_calls", reach.indirect.len() as f64),
         Row::new("image_size", loaded(&elf) as f64),
-        Row::new("thread_state", (size_of::<Device>() as u64 / MAX_THREADS as u64 + DESCRIPTOR_SIZE) as f64),
+        Row::new("thread_state", (THREAD_STATE as u64 + DESCRIPTOR_SIZE) as f64),
     ]
 }
 

@@ -132,6 +132,9 @@ impl Queues {
     }
 }
 
+/// Bytes of a device for each queue.
+pub(crate) const QUEUE_STATE: usize = size_of::<QueueSlot>();
+
 #[cfg(not(loom))]
 const fn queue_slots() -> [QueueSlot; MAX_QUEUES] {
     [const { QueueSlot::new() }; MAX_QUEUES]
@@ -244,7 +247,7 @@ pub(crate) fn submit<P: Platform, T: Encode + Divisible>(
     {
         let count = chunks.remaining();
         // Entries on the fast path for all of a copy: several chunks, or the first task of its queue in a batch.
-        let mut state = queues.queue(handle).lock_slow();
+        let mut state = queues.queue(handle).lock();
         if state.has_straight(handle, count)
             && let Some(mut slots) = Slots::reserve(io, &core.batch, &mut state, true)
         {
