@@ -33,7 +33,7 @@ struct File {
     exports: BTreeMap<String, Module>,
 }
 
-/// One token: a word, or a sign.
+/// One token: a word, a sign, or a string.
 fn tokens(text: &str) -> Vec<String> {
     let (mut found, chars) = (Vec::new(), text.chars().collect::<Vec<_>>());
     let mut at = 0;
@@ -46,11 +46,13 @@ fn tokens(text: &str) -> Vec<String> {
             ['r', '"', ..] => at += 2 + rest[2..].iter().position(|c| *c == '"').unwrap_or(0) + 1,
             ['r', '#', '"', ..] => at += skip_until(&['"', '#']) + 2,
             ['"', ..] => {
+                let start = at;
                 at += 1;
                 while at < chars.len() && chars[at] != '"' {
                     at += if chars[at] == '\\' { 2 } else { 1 };
                 }
                 at += 1;
+                found.push(chars[start..at.min(chars.len())].iter().collect());
             }
             ['\'', '\\', ..] => at += 2 + rest[2..].iter().skip(1).position(|c| *c == '\'').unwrap_or(0) + 2,
             ['\'', _, '\'', ..] => at += 3,
@@ -75,12 +77,14 @@ fn tokens(text: &str) -> Vec<String> {
     found
 }
 
-/// Tokens of an attribute that starts here and says that an item is for tests alone: `#[cfg(test)]` or `#[cfg(all(test, ..))]`.
+/// Tokens of an attribute that starts here and says that an item is for tests alone: `#[cfg(test)]` or `#[cfg(all(test, ..))]`; or
+/// for feature `extern-abi`, with which the modules that it calls are other files.
 fn test_attribute(tokens: &[String]) -> Option<usize> {
     let starts =
         |with: &[&str]| tokens.len() >= with.len() && tokens.iter().zip(with).all(|(token, word)| token == word);
-    let is_one =
-        starts(&["#", "[", "cfg", "(", "test", ")"]) || starts(&["#", "[", "cfg", "(", "all", "(", "test", ","]);
+    let is_one = starts(&["#", "[", "cfg", "(", "test", ")"])
+        || starts(&["#", "[", "cfg", "(", "all", "(", "test", ","])
+        || starts(&["#", "[", "cfg", "(", "feature", "=", "\"extern-abi\"", ")"]);
     if is_one { tokens.iter().position(|token| token == "]").map(|end| end + 1) } else { None }
 }
 
@@ -99,6 +103,8 @@ fn without_tests(tokens: Vec<String>) -> (Vec<String>, Vec<String>) {
             match tokens[at].as_str() {
                 "mod" if depth == 0 && tokens[at + 2] == ";" => tests.push(tokens[at + 1].clone()),
                 "{" => depth += 1,
+                // The end of the block of an expression that nothing ends.
+                "}" if depth == 0 => break,
                 "}" => depth -= 1,
                 _ => {}
             }
