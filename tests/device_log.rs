@@ -4,9 +4,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::ThreadHandle;
-use hcomm_kernel::{FLOOD, MisbehaveParams, Misbehaviour};
+use hcomm_kernel::{Control, FLOOD, LocalReduceParams, MisbehaveParams, Misbehaviour};
 use hcomm_testkit::Rig;
 use hcomm_testkit::calls::copy;
 use host_stub::{Cpu, Stream};
@@ -68,6 +70,34 @@ fn full_log_ring_drops_whole_frames_and_counts_them() {
     });
     assert_eq!(shown + missed, 2 * FLOOD, "{shown} lines, {missed} dropped");
     assert!(shown > 100 && missed > 0, "{shown} lines, {missed} dropped");
+}
+
+/// Case 230.
+#[test]
+fn kernels_log_the_same_line_on_every_cpu() {
+    for cpu in [Cpu::Native, Cpu::Qemu] {
+        let rig = Rig::new(cpu);
+        let src = rig.buffer(&[7; 4096]);
+        let dst = rig.buffer(&[0; 1024]);
+        let (shown, _) = count("reduce: 4 slices of 1024 bytes on 1 threads", || {
+            let params = LocalReduceParams {
+                header: LocalReduceParams::HEADER,
+                threads: [rig.thread(64).0, 0, 0, 0, 0, 0, 0, 0],
+                thread_count: 1,
+                src: src.addr(),
+                slice_count: 4,
+                dst: dst.addr(),
+                scratch: DeviceAddr(0),
+                count: 256,
+                data_type: DataType::FP32.0,
+                op: ReduceOp::SUM.0,
+                control: Control::NONE,
+            };
+            rig.stream.launch_and_drain(&rig.device.load_kernel("local_reduce").unwrap(), &params).unwrap();
+            rig.stream.synchronize().unwrap();
+        });
+        assert_eq!(shown, 1, "{cpu:?}");
+    }
 }
 
 /// Case 67.

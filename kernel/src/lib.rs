@@ -18,9 +18,15 @@
 //! | [`empty()`] | nothing, to measure a launch |
 //! | [`misbehave()`] | fails in a chosen way, for tests and fault plans |
 //!
+//! Kernels log with [`kernel_log!`].
+//!
 //! It does not define the platform (`hcomm_port_*` of `hcomm-aicpu`): the image does, and so must every program that links
 //! this crate.
 #![no_std]
+
+#[doc(hidden)]
+#[cfg(not(feature = "image"))]
+pub use log as __log;
 
 mod all_gather;
 mod bench_ops;
@@ -28,6 +34,7 @@ mod call_list;
 mod control;
 mod copy_list;
 mod entry;
+mod kernel_log;
 mod local_copy;
 mod local_reduce;
 mod misbehave;
@@ -42,6 +49,10 @@ pub use call_list::{Call, CallListParams, call_list};
 pub use control::Control;
 pub use copy_list::{CopyListParams, ListedCopy, copy_list};
 pub use entry::{Answer, KernelEntry, KernelFn, kernels, run_kernel};
+#[doc(hidden)]
+#[cfg(not(feature = "image"))]
+pub use kernel_log::IS_LOGGED as __IS_LOGGED;
+pub use kernel_log::LOG_TARGET;
 pub use local_copy::{LocalCopyParams, local_copy};
 pub use local_reduce::{LOCAL_REDUCE_NOTIFIES, LOCAL_REDUCE_THREADS, LocalReduceParams, local_reduce};
 pub use misbehave::{FLOOD, MisbehaveParams, Misbehaviour, UNMAPPED, misbehave};

@@ -6,7 +6,7 @@ use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
 use hcomm_aicpu::{Error, Thread};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::{Control, kernel, queued};
+use crate::{Control, kernel, kernel_log, queued};
 
 /// Most threads of [`local_reduce`].
 pub const LOCAL_REDUCE_THREADS: usize = 8;
@@ -84,6 +84,7 @@ fn reduce_tree(params: &LocalReduceParams, threads: &[Thread]) -> Result<(), Err
     let at = |addr: DeviceAddr, index: u64| DeviceAddr(addr.0.wrapping_add(index.wrapping_mul(len)));
     let part = |index: usize| if index == 0 { params.dst } else { at(params.scratch, index as u64 - 1) };
 
+    kernel_log!(debug, "reduce: {} slices of {} bytes on {} threads", params.slice_count, len, threads.len());
     for thread in &threads[1..] {
         queued::record(&threads[0], thread.peer(), GO)?;
         queued::wait(thread, GO)?;

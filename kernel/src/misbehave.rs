@@ -92,7 +92,7 @@ fn hang() -> u64 {
 
 #[cfg(feature = "image")]
 fn log_flood() -> u64 {
-    (0..FLOOD).for_each(|line| defmt::info!("line {=u64}", line));
+    (0..FLOOD).for_each(|line| crate::kernel_log!(info, "line {}", line));
     0
 }
 

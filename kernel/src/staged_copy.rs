@@ -5,7 +5,7 @@ use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader};
 use hcomm_aicpu::{Error, Thread};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::{Control, kernel, queued};
+use crate::{Control, kernel, kernel_log, queued};
 
 /// Notifies of thread `input`: one for each half that is free again, one for the end of `output`. The next index is free for
 /// the start notify of the control pair.
@@ -75,6 +75,7 @@ fn copy_pieces(params: &StagedCopyParams, input: &Thread, output: &Thread) -> Re
     let half = params.ccl_buf_size / halves;
     let piece = if half > ALIGN { half - half % ALIGN } else { half };
     let pieces = params.len.div_ceil(piece);
+    kernel_log!(debug, "staged copy: {} bytes in {} pieces of up to {}", params.len, pieces, piece);
     let at = |addr: DeviceAddr, offset| DeviceAddr(addr.0.wrapping_add(offset));
     for index in 0..pieces {
         let (offset, half) = (index * piece, index % halves);

@@ -13,7 +13,7 @@ use hcomm_mapping::SharedMemory;
 use hcomm_sim::memory::Memory;
 
 /// Target of the forwarded lines.
-pub const TARGET: &str = "device";
+pub const TARGET: &str = hcomm_kernel::LOG_TARGET;
 
 /// Reader of the log of one core.
 pub struct LogReader {
