@@ -157,7 +157,7 @@ fn send_recv(options: &DeviceOptions, len: u64) {
     let (ccl_buf, ccl_buf_size) = cluster.comm(0).hccl_buffer().unwrap();
     let mut streams = Vec::new();
     let mut buffers = Vec::new();
-    for (index, name) in ["send", "recv"].into_iter().enumerate() {
+    for (index, name) in ["send_to_peer", "recv_from_peer"].into_iter().enumerate() {
         let (device, comm) = (cluster.device(index), cluster.comm(index));
         let thread = comm.acquire_threads(Engine::AICPU_TS, 1, 1).unwrap()[0];
         let stream = Stream::new(device);

@@ -160,3 +160,19 @@ fn parameters_of_the_wrong_size_or_version_are_refused_by_host_and_kernel() {
         assert!(error.contains("returned 2 (HCCL_E_PTR)"), "{error}");
     }
 }
+
+/// Case 231. A kernel is a C symbol of the program: with the name of a function of the C library it would take its place.
+#[test]
+fn no_kernel_has_the_name_of_a_function_of_the_c_library() {
+    // SAFETY: the name is a C string; the library is loaded already, and stays.
+    let library = unsafe { libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+    assert!(!library.is_null(), "the program runs with a C library");
+    // SAFETY: `library` was just opened, and the name is a C string.
+    let finds = |name: &std::ffi::CStr| unsafe { !libc::dlsym(library, name.as_ptr()).is_null() };
+    assert!(finds(c"recv"), "a name that it has");
+    for kernel in hcomm_kernel::kernels() {
+        // SAFETY: the macro ends every name by a zero byte.
+        let name = unsafe { std::ffi::CStr::from_ptr(kernel.name) };
+        assert!(!finds(name), "kernel {name:?}");
+    }
+}

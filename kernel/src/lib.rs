@@ -12,7 +12,7 @@
 //! | [`pingpong()`] | a token between two threads: the cost of a notify |
 //! | [`call_list()`] | any calls, from a list in device memory |
 //! | [`all_gather()`] | all-gather over a full mesh of channels |
-//! | [`send()`], [`recv()`] | one rank reads what another one gives |
+//! | [`send_to_peer()`], [`recv_from_peer()`] | one rank reads what another one gives |
 //! | [`copy_list()`] | many copies, from a list in device memory |
 //! | [`bench_ops()`] | one entry point called many times, to be measured |
 //! | [`empty()`] | nothing, to measure a launch |
@@ -57,5 +57,5 @@ pub use local_copy::{LocalCopyParams, local_copy};
 pub use local_reduce::{LOCAL_REDUCE_NOTIFIES, LOCAL_REDUCE_THREADS, LocalReduceParams, local_reduce};
 pub use misbehave::{FLOOD, MisbehaveParams, Misbehaviour, UNMAPPED, misbehave};
 pub use pingpong::{PingpongParams, pingpong};
-pub use send_recv::{SendRecvParams, recv, send};
+pub use send_recv::{SendRecvParams, recv_from_peer, send_to_peer};
 pub use staged_copy::{STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams, staged_copy};

@@ -13,7 +13,7 @@ const FULL: u32 = 0;
 /// Of a channel: the receiver has read.
 const READ: u32 = 1;
 
-/// Parameters of [`send`] and [`recv`]. Sender and receiver give the same `len` and `ccl_buf_size`.
+/// Parameters of [`send_to_peer`] and [`recv_from_peer`]. Sender and receiver give the same `len` and `ccl_buf_size`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct SendRecvParams {
@@ -60,7 +60,7 @@ kernel! {
     ///
     /// # Errors
     /// [`Error::TooLarge`] for a buffer of no bytes, and those of the calls.
-    pub fn send(params: &SendRecvParams) -> Result<(), Error> {
+    pub fn send_to_peer(params: &SendRecvParams) -> Result<(), Error> {
         let thread = queued::thread(params.thread)?;
         let channel = Channel::from_handle(ChannelHandle(params.channel))?;
         let pieces = pieces(params)?;
@@ -79,8 +79,8 @@ kernel! {
     /// Receives `len` bytes into `user`; `ccl_buf` is the sender's.
     ///
     /// # Errors
-    /// As [`send`].
-    pub fn recv(params: &SendRecvParams) -> Result<(), Error> {
+    /// As [`send_to_peer`].
+    pub fn recv_from_peer(params: &SendRecvParams) -> Result<(), Error> {
         let thread = queued::thread(params.thread)?;
         let channel = Channel::from_handle(ChannelHandle(params.channel))?;
         let pieces = pieces(params)?;
