@@ -405,6 +405,8 @@ impl Error {
             Self::BadHandle(_) | Self::WrongEngine { .. } => code::HCCL_E_NOT_FOUND,
             Self::NoCore if cfg!(feature = "own-threads") => code::HCCL_E_NOT_SUPPORT,
             Self::NoCore => code::HCCL_E_UNAVAIL,
+            // No image calls another library, and without this row the codes are a table.
+            Self::Library(_) if cfg!(target_os = "none") => code::HCCL_E_INTERNAL,
             Self::Library(code) => *code,
             Self::AddressOverflow { .. } | Self::TooLarge { .. } | Self::BadParams(_) => code::HCCL_E_PARA,
             Self::CountTooLarge { .. } | Self::Misaligned { .. } | Self::BadTimeout(_) => code::HCCL_E_PARA,
