@@ -30,16 +30,11 @@ impl<M: Memory> Scheduler<M> {
     /// Threads of the host that wait, if nothing goes on and nothing can. Called after a step that did nothing.
     fn halted(&self) -> Option<Waiters> {
         let is_parked =
-            self.queues.iter().any(HwQueue::is_parked) || self.streams.values().any(|stream| stream.wait.is_some());
+            self.queues.iter().any(HwQueue::is_parked) || self.streams.iter().any(|stream| stream.wait.is_some());
         if self.goes_on() || !is_parked {
             return None;
         }
-        let waits = self.streams.values().map(|stream| stream.shared.waiters());
-        let sum = waits.fold(Waiters::default(), |sum, one| Waiters {
-            all: sum.all + one.all,
-            without_limit: sum.without_limit + one.without_limit,
-        });
-        Some(sum).filter(|waiters| waiters.all != 0)
+        Some(self.streams.waiters()).filter(|waiters| waiters.all != 0)
     }
 
     /// Tells the other devices whether anything goes on here. Called after a step that did nothing.
@@ -168,12 +163,16 @@ impl<M: Memory> Scheduler<M> {
             let waiter = Waiter::Task { queue: queue.config.name(), task_id: wait.task_id };
             Some(Node { waiter, notify_id: wait.notify_id, records: self.records_of(queue) })
         });
-        let streams = self.streams.iter().filter_map(|(id, stream)| {
+        let streams = self.streams.iter().filter_map(|stream| {
             let records = stream.ops.iter().filter_map(|op| match op {
                 Op::NotifyRecord { id } => Some(*id),
                 _ => None,
             });
-            Some(Node { waiter: Waiter::Stream(*id), notify_id: stream.wait?.notify_id, records: records.collect() })
+            Some(Node {
+                waiter: Waiter::Stream(stream.shared.id()),
+                notify_id: stream.wait?.notify_id,
+                records: records.collect(),
+            })
         });
         queues.chain(streams).collect()
     }

@@ -15,8 +15,8 @@ impl<M: Memory> Scheduler<M> {
     /// Takes away the records that stream `id` has left, whose launches since its last look are `ended`, and gives the error
     /// that names them. `failed`: one of the launches has failed.
     pub(super) fn leftovers(&mut self, id: StreamId, ended: &[Ended], failed: bool) -> Option<DeviceError> {
-        let launches_ended = self.streams.get(&id)?.launches_ended;
-        let is_alone = self.streams.len() == 1;
+        let launches_ended = self.streams.get(id)?.launches_ended;
+        let is_alone = self.streams.count() == 1;
         let queues = &self.queues;
         let queue_of = |stream_id| queues.iter().find(|queue| queue.config.stream_id == stream_id);
         let leftovers = self.notifies.take_leftovers(|owner, by| {

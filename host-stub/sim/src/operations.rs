@@ -13,7 +13,7 @@ use super::decode::{Effect, Until};
 use super::error::{DeviceError, HostTransferError, TaskError};
 use super::event::{NotifyUser, Origin, Range, What};
 use super::execute::deadline;
-use super::host_stream::{Ended, HostStream, Queued, Running, StreamWait};
+use super::host_stream::{Ended, Queued, Running, StreamWait};
 use super::memory::Memory;
 use super::notify::RecordedBy;
 use super::queue::{HwQueue, Registers};
@@ -27,7 +27,7 @@ impl<M: Memory> Scheduler<M> {
     pub(super) fn step_streams(&mut self, now: Duration) -> bool {
         let mut worked = false;
         let mut from = 0;
-        while let Some((&id, _)) = self.streams.range(from..).next() {
+        while let Some(id) = self.streams.next_from(from) {
             worked |= self.step_stream(id, now);
             if self.failed() {
                 return true;
@@ -39,7 +39,7 @@ impl<M: Memory> Scheduler<M> {
 
     /// Ends the operation of a stream that has completed, and starts the next one if it can.
     fn step_stream(&mut self, id: StreamId, now: Duration) -> bool {
-        let Some(stream) = self.streams.get_mut(&id) else { return false };
+        let Some(stream) = self.streams.get_mut(id) else { return false };
         match stream.running.take() {
             Some(running) => self.step_launch(id, running, now),
             None => self.step_op(id, now),
@@ -48,7 +48,7 @@ impl<M: Memory> Scheduler<M> {
 
     /// The first operation of a stream that runs none.
     fn step_op(&mut self, id: StreamId, now: Duration) -> bool {
-        let Some(stream) = self.streams.get_mut(&id) else { return false };
+        let Some(stream) = self.streams.get_mut(id) else { return false };
         let Some(op) = stream.ops.pop_front() else { return false };
         if stream.ops.is_empty() {
             stream.ops.shrink_to(KEPT_OPS);
@@ -102,7 +102,7 @@ impl<M: Memory> Scheduler<M> {
                 Err(error) => Some(stream_error(id, error.into())),
             },
         };
-        let Some(stream) = self.streams.get_mut(&id) else { return true };
+        let Some(stream) = self.streams.get_mut(id) else { return true };
         stream.failed |= error.is_some();
         if matches!(op, Op::Synchronize) {
             stream.failed = false;
@@ -142,7 +142,7 @@ impl<M: Memory> Scheduler<M> {
     }
 
     fn not_yet(&mut self, id: StreamId, op: Op) -> bool {
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.streams.get_mut(id) {
             stream.ops.push_front(op);
         }
         false
@@ -199,7 +199,7 @@ impl<M: Memory> Scheduler<M> {
             self.complete(id, running, &returned);
             return true;
         }
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.streams.get_mut(id) {
             stream.running = Some(running);
         }
         false
@@ -208,7 +208,7 @@ impl<M: Memory> Scheduler<M> {
     /// Everything that the kernel rang is visible now: here, or as a command that the next step takes.
     fn kernel_returned(&mut self, id: StreamId, running: Running) -> bool {
         self.launches.returned(running.core);
-        let Some(stream) = self.streams.get_mut(&id) else { return true };
+        let Some(stream) = self.streams.get_mut(id) else { return true };
         // Before the doorbells: one that is wrong ends this launch as well.
         let running = stream.running.insert(running);
         if let Some(returned) = running.returned.clone().filter(|_| self.cpu.is_polled()) {
@@ -217,7 +217,7 @@ impl<M: Memory> Scheduler<M> {
             self.poll_doorbells(self.shared.queues.count());
             self.observe_all();
             let queued = self.queued(id, since, &returned);
-            if let Some(running) = self.streams.get_mut(&id).and_then(|stream| stream.running.as_mut()) {
+            if let Some(running) = self.streams.get_mut(id).and_then(|stream| stream.running.as_mut()) {
                 running.judge_dropped(&returned);
                 running.queued = Some(queued);
             }
@@ -263,7 +263,7 @@ impl<M: Memory> Scheduler<M> {
         if let Err(CpuFault::Cpu(text) | CpuFault::Kernel(text)) = started {
             return self.launch_failed(id, running, |_| DeviceError::Cpu(text));
         }
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.streams.get_mut(id) {
             stream.running = Some(running);
         }
         true
@@ -354,7 +354,7 @@ impl<M: Memory> Scheduler<M> {
                 refused: Box::new(refused),
             }),
         };
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.streams.get_mut(id) {
             stream.failed |= error.is_some();
             let queued = queued.unwrap_or_default();
             stream.launches_ended += 1;
@@ -368,8 +368,7 @@ impl<M: Memory> Scheduler<M> {
     /// The launch whose kernel may have rung what is observed now, if it is the only one: it runs, or has just returned. For a
     /// CPU that is polled.
     pub(super) fn only_running(&self) -> Option<Origin> {
-        let mut running =
-            self.streams.values().filter_map(|stream| stream.running.as_ref()).filter(|one| one.queued.is_none());
+        let mut running = self.streams.running().filter(|one| one.queued.is_none());
         let Running { launch, core, .. } = running.next()?;
         let origin = Origin { launch: launch.number, core: *core };
         running.next().is_none().then_some(origin)
@@ -388,7 +387,7 @@ impl<M: Memory> Scheduler<M> {
     /// What the host sees when it synchronises: waits until what its launches have queued is done, and gives the error that
     /// they leave behind. `None`: not yet.
     fn end_of_operation(&mut self, id: StreamId) -> Option<Option<DeviceError>> {
-        let stream = self.streams.get(&id)?;
+        let stream = self.streams.get(id)?;
         // What may be another stream's is neither waited for nor judged.
         let queued = || stream.ended.iter().flat_map(|ended| &ended.queued).filter(|queued| queued.is_sure);
         if queued().any(|queued| self.is_outstanding(queued)) {
@@ -404,7 +403,7 @@ impl<M: Memory> Scheduler<M> {
             let queue = self.queues.get(queued.sq_id).filter(|queue| queue.generation == queued.generation)?;
             Some(DeviceError::UnorderedWork { stream_id: id, kernel, queue: queue.config.name(), tasks })
         });
-        let ended = self.streams.get_mut(&id).map(|stream| std::mem::take(&mut stream.ended))?;
+        let ended = self.streams.get_mut(id).map(|stream| std::mem::take(&mut stream.ended))?;
         let leftovers = self.leftovers(id, &ended, failed);
         // A launch that has failed leaves things behind; the failure is what the host has to know.
         let error = unordered
@@ -417,9 +416,7 @@ impl<M: Memory> Scheduler<M> {
 
     /// Drops a stream that the host has released, once it is empty.
     pub(super) fn forget(&mut self, id: StreamId) {
-        let empty = |stream: &HostStream| stream.detached && stream.ops.is_empty() && stream.running.is_none();
-        if self.streams.get(&id).is_some_and(empty) {
-            self.streams.remove(&id);
+        if self.streams.forget_released(id) {
             self.queues.iter_mut().for_each(|queue| queue.users.retain(|user| *user != id));
         }
     }
@@ -431,7 +428,7 @@ impl<M: Memory> Scheduler<M> {
     }
 
     fn launch_failed(&mut self, id: StreamId, running: Running, error: impl FnOnce(StreamId) -> DeviceError) -> bool {
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.streams.get_mut(id) {
             stream.running = Some(running);
         }
         self.fail(error(id));

@@ -8,7 +8,7 @@ use super::cpu::CpuFault;
 use super::decode::{self, Action};
 use super::error::DeviceError;
 use super::event::What;
-use super::host_stream::{DroppedTasks, HostStream};
+use super::host_stream::DroppedTasks;
 use super::inbox::Recovery;
 use super::memory::Memory;
 use super::queue::{HwQueue, QueueConfig, Registers};
@@ -62,9 +62,7 @@ impl<M: Memory> Scheduler<M> {
             users: queue.users.clone(),
             error: DeviceError::Dropped { queue: name, dropped, reason },
         };
-        for stream in self.streams.values_mut() {
-            stream.note_dropped(&dropped);
-        }
+        self.streams.note_dropped(&dropped);
     }
 
     /// What channels would have started by doorbells that are dropped never runs.
@@ -157,7 +155,7 @@ impl<M: Memory> Scheduler<M> {
         let mut queues = ids.iter().filter_map(|id| self.queues.get(*id));
         let may_ring = |queue: &HwQueue| {
             let last = if queue.suspended { queue.suspended_after } else { u64::MAX };
-            self.streams.values().filter_map(HostStream::kernel).any(|number| number <= last)
+            self.streams.kernels().any(|number| number <= last)
         };
         !queues.any(|queue| queue.busy || may_ring(queue))
     }

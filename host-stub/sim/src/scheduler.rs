@@ -9,6 +9,7 @@ mod queues;
 mod requests;
 mod run;
 mod state;
+mod streams;
 mod turns;
 
 pub(crate) use queues::Observed;
@@ -25,7 +26,6 @@ use self::requests::Removal;
 use super::error::{DeviceError, DoorbellError, QueueName};
 use super::event::{Origin, What};
 use super::fault::Fault;
-use super::host_stream::HostStream;
 use super::inbox::Command;
 use super::memory::Memory;
 use super::queue::{HwQueue, QueueConfig, Registers};
@@ -103,8 +103,8 @@ impl<M: Memory> Scheduler<M> {
     /// When the next limit is over, of a launch, a wait or the time that a deadlock has to last, or a queue is to be looked at.
     fn next_event(&self) -> Option<Duration> {
         let look = |id: &u32| self.queues.get(*id)?.hold.next_look(self.config.task_timeout);
-        let streams = self.streams.values().filter_map(HostStream::deadline);
-        streams
+        self.streams
+            .deadlines()
             .chain(self.queues.active().iter().filter_map(look))
             .chain(self.queues.next_deadline())
             .chain(self.next_look_at_halt())
@@ -148,17 +148,17 @@ impl<M: Memory> Scheduler<M> {
             }
             Command::Recover(recovery) => self.requests.recoveries.push(recovery),
             Command::AddStream(shared) => {
-                self.streams.insert(shared.id(), HostStream::new(shared));
+                self.streams.add(shared);
             }
             Command::RemoveStream(id) => {
-                if let Some(stream) = self.streams.get_mut(&id) {
+                if let Some(stream) = self.streams.get_mut(id) {
                     stream.detached = true;
                 }
                 self.forget(id);
             }
             Command::Submit(id, op) => {
                 let failed = self.shared.failed.get();
-                if let Some(stream) = self.streams.get_mut(&id) {
+                if let Some(stream) = self.streams.get_mut(id) {
                     match failed {
                         None => stream.ops.push_back(op),
                         // A host that only waits is told by a look at the device.
@@ -212,7 +212,7 @@ impl<M: Memory> Scheduler<M> {
         let (shared, queues, streams) = (&self.shared, &mut self.queues, &mut self.streams);
         let notifies = &mut self.notifies;
         // A kernel that has looked a thread up may still write to its ring.
-        let first_kernel = streams.values().filter_map(HostStream::kernel).min().unwrap_or(u64::MAX);
+        let first_kernel = streams.kernels().min().unwrap_or(u64::MAX);
         self.requests.removals.retain(|Removal { ids, last_launch, reply }| {
             let busy = |id: &u32| queues.get(*id).is_some_and(|queue| queue.busy);
             if ids.iter().any(busy) || first_kernel <= *last_launch {
@@ -222,7 +222,7 @@ impl<M: Memory> Scheduler<M> {
                 if queues.remove(*id) {
                     // Before anybody looks for doorbells of free queues: those of its last generation are none.
                     Registers::of(&*shared.memory, *id).reset();
-                    streams.values_mut().for_each(|stream| stream.before.forget(*id));
+                    streams.forget_queue(*id);
                     notifies.forget_queue(*id);
                 }
             }
@@ -344,8 +344,7 @@ impl<M: Memory> Scheduler<M> {
             return;
         }
         for core in 0..self.cpu.cores() {
-            let mut running = self.streams.values().filter_map(|stream| stream.running.as_ref());
-            let launch = running.find(|running| running.core == core && running.queued.is_none());
+            let launch = self.streams.running().find(|running| running.core == core && running.queued.is_none());
             if let Some(launch) = launch.map(|running| running.launch.number) {
                 self.read_records_of(Origin { launch, core });
             }
@@ -443,11 +442,8 @@ impl<M: Memory> Scheduler<M> {
     }
 
     pub(super) fn end_all(&mut self, error: &DeviceError) {
-        let with = self.cpu.ends_with();
-        for stream in self.streams.values_mut() {
-            // Parameters of what still runs stay allocated: the kernel may read them.
-            self.launches.keep(stream.end_all(error, with));
-        }
+        // Parameters of what still runs stay allocated: the kernel may read them.
+        self.launches.keep(self.streams.end_all(error, self.cpu.ends_with()));
     }
 
     /// It has panicked with this text: whatever is outstanding, and whatever comes later, ends with an error.
@@ -456,7 +452,7 @@ impl<M: Memory> Scheduler<M> {
         self.requests.drop_all();
         for command in self.shared.inbox.close().into_iter().chain(std::mem::take(&mut self.commands)) {
             if let Command::Submit(id, op) = command
-                && let Some(stream) = self.streams.get(&id)
+                && let Some(stream) = self.streams.get(id)
             {
                 stream.shared.end(&op, Some(error.clone()));
             }

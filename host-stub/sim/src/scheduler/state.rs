@@ -8,15 +8,14 @@ use super::halt_watch::HaltWatch;
 use super::launches::Launches;
 use super::queues::Queues;
 use super::requests::Requests;
+use super::streams::Streams;
 use super::turns::Turns;
 use crate::cpu::Cpu;
 use crate::decode::Jetty;
 use crate::engine::EnginePool;
 use crate::fabric::{ChannelEnd, PeerFailure, Port};
 use crate::fault::{FaultCounter, FaultPlan};
-use crate::host_stream::HostStream;
 use crate::hosts::{self, HostThreads};
-use crate::ids::StreamId;
 use crate::inbox::Command;
 use crate::memory::Memory;
 use crate::notify::NotifyTable;
@@ -55,7 +54,7 @@ pub struct Scheduler<M: Memory> {
     /// Deterministic mode.
     pub(crate) turns: Option<Turns>,
     pub(crate) queues: Queues,
-    pub(crate) streams: BTreeMap<StreamId, HostStream>,
+    pub(crate) streams: Streams,
     pub(crate) launches: Launches,
     pub(crate) notifies: NotifyTable,
     pub(crate) requests: Requests,
@@ -86,7 +85,7 @@ impl<M: Memory> Scheduler<M> {
             engines,
             turns: None,
             queues: Queues::default(),
-            streams: BTreeMap::new(),
+            streams: Streams::default(),
             launches,
             notifies: NotifyTable::default(),
             requests: Requests::default(),
