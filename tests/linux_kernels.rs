@@ -157,3 +157,65 @@ fn kernel_that_never_returns_is_told_with_its_line_and_the_device_starts_again()
     rig.copy_list(&[copy], false).unwrap();
     assert!(rig.read(&dst) == pattern(1000, 1));
 }
+
+/// Makes `libk.so` of a source, with kernel `k`.
+fn small_library(folder: &Path, text: &str, options: &[&str]) -> Library {
+    let (from, to) = (folder.join("k.cpp"), folder.join("libk.so"));
+    std::fs::write(&from, format!("#include \"hcomm/hcomm_kernel.h\"\n{text}\n")).unwrap();
+    library(&from, &to, options);
+    Library::read(&to).unwrap()
+}
+
+/// Case 347.
+#[test]
+fn library_that_cannot_be_bound_is_refused_with_the_name() {
+    let folder = folder("linux_unbound");
+    let rig = Rig::new(Cpu::Linux);
+    let check = |text, options: &[&str]| rig.device.check_library(&small_library(&folder, text, options));
+    let data = "extern int nowhere;\nHCOMM_KERNEL(k) { return args == nullptr ? static_cast<uint32_t>(nowhere) : 0; }";
+    let call = "int nowhere();\nHCOMM_KERNEL(k) { return args == nullptr ? static_cast<uint32_t>(nowhere()) : 0; }";
+    let text = check(data, &[]).unwrap_err().to_string();
+    assert!(text.ends_with("libk.so: nothing defines nowhere: data must be there when it is loaded"), "{text}");
+    let text = check(call, &["-Wl,-z,now"]).unwrap_err().to_string();
+    assert!(text.contains("libk.so: nothing defines _Z7nowherev: it was linked with -z now"), "{text}");
+    // Everything of the C and C++ libraries, and every `Hcomm*`, is there.
+    let good = "#include <iostream>\nHCOMM_KERNEL(k) { std::cout << args; return static_cast<uint32_t>(HcommBatchModeEnd(nullptr)); }";
+    check(good, &["-Wl,-z,now"]).unwrap();
+}
+
+/// Case 348.
+#[test]
+fn call_of_a_function_that_is_not_there_ends_the_launch_with_its_name() {
+    let folder = folder("linux_missing");
+    let rig = Rig::new(Cpu::Linux);
+    let call = "int nowhere();\nHCOMM_KERNEL(k) { return args == nullptr ? static_cast<uint32_t>(nowhere()) : 0; }";
+    let library = small_library(&folder, call, &[]);
+    rig.device.check_library(&library).unwrap();
+    rig.stream.launch_bytes(&rig.device.library_kernel(&library, "k").unwrap(), &[]).unwrap();
+    let text = rig.stream.synchronize().unwrap_err().to_string();
+    let told = ["device error 507018: stream 1: kernel k faulted: ", "undefined symbol: _Z7nowherev"];
+    assert!(told.iter().all(|part| text.contains(part)), "{text}");
+}
+
+/// Case 349.
+#[test]
+fn library_that_has_changed_is_loaded_by_a_new_runner_only() {
+    let folder = folder("linux_changed");
+    let rig = Rig::new(Cpu::Linux);
+    let returns = |code| format!("HCOMM_KERNEL(k) {{ return args == nullptr ? {code} : 0; }}");
+    let launch = |library: &Library| {
+        rig.stream.launch_bytes(&rig.device.library_kernel(library, "k").unwrap(), &[]).unwrap();
+        rig.stream.synchronize().unwrap_err().to_string()
+    };
+    let old = small_library(&folder, &returns(11), &[]);
+    assert!(launch(&old).contains("kernel k returned 11 "));
+    let new = small_library(&folder, &returns(12), &[]);
+    for error in [rig.device.check_library(&new).unwrap_err(), rig.device.library_kernel(&new, "k").unwrap_err()] {
+        assert!(
+            error.to_string().contains("it has changed since the device has loaded it: reset the device"),
+            "{error}"
+        );
+    }
+    rig.device.restart().unwrap();
+    assert!(launch(&new).contains("kernel k returned 12 "));
+}

@@ -112,7 +112,10 @@ fn wrong_machine_class_or_abi_is_refused_with_both_names() {
     assert_eq!(change(4, 1), "device image x.elf is a 32-bit elf file, not a 64-bit one");
     assert_eq!(change(5, 2), "device image x.elf is a big-endian elf file, not a little-endian one");
     assert_eq!(change(18, 40), "device image x.elf is for machine arm (40), not for aarch64 (183)");
-    assert_eq!(change(16, 3), "device image x.elf has elf type 3, not 2 (executable)");
+    assert_eq!(
+        change(16, 3),
+        "device image x.elf has elf type 3, not 2 (executable): a library made for AArch64 Linux: use --cpu linux"
+    );
     assert_eq!(change(48, 4), "device image x.elf has elf flags 0x4, not 0");
 }
 

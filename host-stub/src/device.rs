@@ -125,9 +125,8 @@ impl Device {
             events,
             turn,
         });
-        let linux = runner
-            .as_ref()
-            .map(|files| Linux { kernels: Arc::new(Kernels::new(&memory)), stock: files.stock_kernels() });
+        let linux =
+            runner.as_ref().map(|files| Linux { kernels: Arc::new(Kernels::new(&memory)), files: files.clone() });
         if let Some(recording) = &recording {
             recording.opened(&shared);
         }
@@ -312,8 +311,8 @@ impl Device {
             Some(image) => Ok(Kernel::new(name, KernelEntry::Image(image.kernel(name)?.entry))),
             None => match &self.0.linux {
                 Some(linux) => {
-                    let stock = Library::read(&linux.stock)
-                        .map_err(|reason| LoadError::Library { path: linux.stock.clone(), reason })?;
+                    let path = linux.files.stock_kernels();
+                    let stock = Library::read(&path).map_err(|reason| LoadError::Library { path, reason })?;
                     if !stock.has(name) {
                         let kernels = stock.functions().map(ToOwned::to_owned).collect();
                         return Err(LoadError::NoSuchKernel { name: name.to_owned(), kernels }.into());
@@ -340,14 +339,16 @@ impl Device {
         Ok(Kernel::new(name, KernelEntry::Library(place)))
     }
 
-    /// Checks that the runner of a device on [`Cpu::Linux`] can load this library.
+    /// Checks that the runner of a device on [`Cpu::Linux`] can load this library. Functions that nothing defines are told with a warning.
     ///
     /// # Errors
-    /// The file has changed since the device has loaded it; a device on another CPU.
+    /// The file has changed since the device has loaded it; nothing defines what it needs when it is loaded; a device on another CPU.
     pub fn check_library(&self, library: &Library) -> Result<(), Error> {
         let path = library.path();
         let Some(linux) = &self.0.linux else { return Err(Error::WrongCpu(path.display().to_string())) };
-        Ok(linux.kernels.check(library).map_err(|reason| LoadError::Library { path: path.to_owned(), reason })?)
+        let needs = |()| library.check_needs(&[linux.files.device_library()], linux.files.root());
+        let checked = linux.kernels.check(library).and_then(needs);
+        Ok(checked.map_err(|reason| LoadError::Library { path: path.to_owned(), reason })?)
     }
 
     /// Resets a device that has failed, or whose kernel never ends: the AI CPU starts again, queues are empty, and the

@@ -1,7 +1,6 @@
 //! What all handles to a device share: the device's parts, and whether it still works.
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -9,6 +8,7 @@ use std::time::Duration;
 
 use hcomm_aicpu::spec::DeviceAddr;
 
+use crate::backend::linux::RunnerFiles;
 use crate::error::Error;
 use crate::library::Kernels;
 use crate::loader::Image;
@@ -36,8 +36,8 @@ const LISTED_LEAKS: usize = 16;
 pub(crate) struct Linux {
     /// Kernels that the runner has a name of.
     pub(crate) kernels: Arc<Kernels>,
-    /// Library with the stock kernels.
-    pub(crate) stock: PathBuf,
+    /// Where its parts are.
+    pub(crate) files: RunnerFiles,
 }
 
 /// What all handles to a device share.

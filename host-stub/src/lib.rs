@@ -73,6 +73,7 @@ mod launch;
 pub mod library;
 mod limits;
 pub mod loader;
+mod needs;
 mod options;
 pub mod product;
 pub mod signals;

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use object::{LittleEndian, Object, ObjectSymbol};
 
 use crate::file;
 use crate::loader::machine;
+use crate::needs::{self, Missing};
 
 /// Largest library, in bytes: that of the vendor's loader.
 const FILE_MAX: u64 = 200 << 20;
@@ -27,6 +29,7 @@ pub struct Library {
     path: PathBuf,
     file: FileId,
     functions: BTreeSet<String>,
+    data: Arc<[u8]>,
 }
 
 impl Library {
@@ -53,7 +56,40 @@ impl Library {
             ElfFile64::<LittleEndian>::parse(&*data).map_err(|error| format!("it is a damaged ELF file: {error}"))?;
         let defined = elf.dynamic_symbols().filter(|symbol| symbol.is_definition());
         let functions = defined.filter_map(|symbol| symbol.name().ok().map(ToOwned::to_owned)).collect();
-        Ok(Self { path, file, functions })
+        Ok(Self { path, file, functions, data: data.into() })
+    }
+
+    /// Checks that the runner can load it: that what it needs when it is loaded is there. Functions that are not there, but are only called,
+    /// are told with a warning. `given`: libraries that are loaded before it; `root`: folder that AArch64 libraries are below.
+    ///
+    /// # Errors
+    /// Something is missing; as a message.
+    pub(crate) fn check_needs(&self, given: &[PathBuf], root: &Path) -> Result<(), String> {
+        let Missing { at_load, functions, libraries, binds_now } = needs::missing(&self.path, &self.data, given, root)?;
+        if !libraries.is_empty() {
+            return Err(format!(
+                "it is linked with {}, which is in none of its folders and not below {}",
+                libraries.join(", "),
+                root.display()
+            ));
+        }
+        if !at_load.is_empty() {
+            let why = match binds_now {
+                true => "it was linked with -z now, so that functions must be there when it is loaded",
+                false => "data must be there when it is loaded",
+            };
+            return Err(format!("nothing defines {}: {why}", at_load.join(", ")));
+        }
+        if !functions.is_empty() {
+            // A standard error that is closed or full is no reason to stop.
+            let _ = writeln!(
+                std::io::stderr(),
+                "hcomm-sim: warning: library {}: nothing defines {}: a call ends the kernel",
+                self.path.display(),
+                functions.join(", ")
+            );
+        }
+        Ok(())
     }
 
     /// Where it is.

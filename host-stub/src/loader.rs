@@ -62,7 +62,7 @@ pub enum LoadError {
         found: u32,
     },
     /// Not linked to run at its place.
-    #[error("device image {} has elf type {found}, not {} (executable)", path.display(), elf::ET_EXEC.0)]
+    #[error("device image {} has elf type {found}, not {} (executable){}", path.display(), elf::ET_EXEC.0, if *found == elf::ET_DYN.0 { ": a library made for AArch64 Linux: use --cpu linux" } else { "" })]
     NotExecutable {
         /// File.
         path: PathBuf,
@@ -368,7 +368,10 @@ mod tests {
         assert!(message(cut).starts_with("device image x.elf is truncated or damaged"));
         let mut shared = header(elf::EM_AARCH64);
         shared[16] = 3;
-        assert_eq!(message(shared), "device image x.elf has elf type 3, not 2 (executable)");
+        assert_eq!(
+            message(shared),
+            "device image x.elf has elf type 3, not 2 (executable): a library made for AArch64 Linux: use --cpu linux"
+        );
         assert!(message(header(elf::EM_AARCH64)).ends_with("its entry 0x0 is in no segment"));
     }
 

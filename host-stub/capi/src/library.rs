@@ -160,6 +160,9 @@ fn check_head(head: &[u8]) -> Result<(), String> {
         return Err("it is not an ELF file".to_owned());
     };
     if head[4] != CLASS_64 || head[5] != LITTLE_ENDIAN || machine != this {
+        if machine == EM_AARCH64.0 && head[4] == CLASS_64 {
+            return Err("made for AArch64: use --cpu linux (HCOMM_SIM_CPU=linux), or make an image of it (`make image`, HCOMM_SIM_CPU=qemu)".to_owned());
+        }
         let bits = if head[4] == CLASS_64 { "64" } else { "32" };
         let (machine, this) = (loader::machine(machine), loader::machine(this));
         return Err(format!(

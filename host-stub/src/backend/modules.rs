@@ -12,6 +12,8 @@ use hcomm_sim::memory::Memory;
 use super::symbols::{Locate, Place, Symbols};
 use crate::file;
 
+/// The library that kernels' calls go to, beside the runner.
+pub const DEVICE_LIBRARY: &str = "libccl_kernel.so";
 /// Largest library that is read for its symbols, in bytes.
 const FILE_MAX: u64 = 200 << 20;
 
@@ -47,7 +49,7 @@ pub struct Located {
 
 /// Whether a file is the runner's program, or the library that kernels' calls go to.
 pub fn is_runner(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| ["hcomm-runner", "libccl_kernel.so"].iter().any(|own| name == *own))
+    path.file_name().is_some_and(|name| ["hcomm-runner", DEVICE_LIBRARY].iter().any(|own| name == *own))
 }
 
 /// The library that has code at `addr`.

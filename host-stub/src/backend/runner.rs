@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::OFlags;
 use rustix::process::Signal;
 
-use super::modules::is_runner;
+use super::modules::{DEVICE_LIBRARY, is_runner};
 use super::spawn::{self, Group, Program, above_standard_files};
 use crate::error::Error;
 
@@ -89,6 +89,16 @@ impl RunnerFiles {
     /// The library with the stock kernels.
     pub fn stock_kernels(&self) -> PathBuf {
         self.runner.with_file_name(STOCK_KERNELS)
+    }
+
+    /// The library that kernels' calls go to.
+    pub fn device_library(&self) -> PathBuf {
+        self.runner.with_file_name(DEVICE_LIBRARY)
+    }
+
+    /// Folder that AArch64 libraries are below.
+    pub fn root(&self) -> &Path {
+        self.emulator.as_ref().map_or(Path::new("/"), |(_, sysroot)| sysroot)
     }
 
     /// Program and arguments, before those of the runner.
