@@ -46,7 +46,83 @@ unsafe extern "C" {
     pub safe fn HcommThreadSynchronize(thread: u64) -> i32;
     /// `HcommThreadJoin`.
     pub safe fn HcommThreadJoin(thread: u64, timeout: u32) -> i32;
+    /// `HcommWriteOnThread`.
+    pub safe fn HcommWriteOnThread(thread: u64, channel: u64, dst: *mut c_void, src: *const c_void, len: u64) -> i32;
+    /// `HcommReadOnThread`.
+    pub safe fn HcommReadOnThread(thread: u64, channel: u64, dst: *mut c_void, src: *const c_void, len: u64) -> i32;
+    /// `HcommWriteReduceOnThread`.
+    pub safe fn HcommWriteReduceOnThread(
+        thread: u64,
+        channel: u64,
+        dst: *mut c_void,
+        src: *const c_void,
+        count: u64,
+        data_type: i32,
+        reduce_op: i32,
+    ) -> i32;
+    /// `HcommReadReduceOnThread`.
+    pub safe fn HcommReadReduceOnThread(
+        thread: u64,
+        channel: u64,
+        dst: *mut c_void,
+        src: *const c_void,
+        count: u64,
+        data_type: i32,
+        reduce_op: i32,
+    ) -> i32;
+    /// `HcommWriteWithNotifyOnThread`.
+    pub safe fn HcommWriteWithNotifyOnThread(
+        thread: u64,
+        channel: u64,
+        dst: *mut c_void,
+        src: *const c_void,
+        len: u64,
+        remote_notify_idx: u32,
+    ) -> i32;
+    /// `HcommWriteReduceWithNotifyOnThread`.
+    pub safe fn HcommWriteReduceWithNotifyOnThread(
+        thread: u64,
+        channel: u64,
+        dst: *mut c_void,
+        src: *const c_void,
+        count: u64,
+        data_type: i32,
+        reduce_op: i32,
+        remote_notify_idx: u32,
+    ) -> i32;
+    /// `HcommChannelNotifyRecordOnThread`.
+    pub safe fn HcommChannelNotifyRecordOnThread(thread: u64, channel: u64, remote_notify_idx: u32) -> i32;
+    /// `HcommChannelNotifyWaitOnThread`.
+    pub safe fn HcommChannelNotifyWaitOnThread(thread: u64, channel: u64, local_notify_idx: u32, timeout: u32) -> i32;
+    /// `HcommChannelNotifyWaitOnThreadWithDefaultTimeout`.
+    pub safe fn HcommChannelNotifyWaitOnThreadWithDefaultTimeout(
+        thread: u64,
+        channel: u64,
+        local_notify_idx: u32,
+    ) -> i32;
+    /// `HcommChannelFenceOnThread`.
+    pub safe fn HcommChannelFenceOnThread(thread: u64, channel: u64) -> i32;
+    /// `HcommBatchTransferOnThread`: `transfer_desc_num` descriptions can be read at `transfer_descs`.
+    pub fn HcommBatchTransferOnThread(
+        thread: u64,
+        channel: u64,
+        transfer_descs: *const HcommBatchTransferDesc,
+        transfer_desc_num: u32,
+    ) -> i32;
 }
+
+/// A transfer of a batch, as the interface has it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct HcommBatchTransferDesc {
+    /// What it is.
+    pub kind: i32,
+    /// Zero.
+    pub reserved: u32,
+    /// Its arguments.
+    pub words: [u64; 7],
+}
+const _: () = assert!(size_of::<HcommBatchTransferDesc>() == 64);
 
 /// `hcomm_port_refused`, or nothing: a card's library does not have it.
 type Report = unsafe extern "C" fn(who: *const u8, who_len: usize, code: i32, error: *const c_void);

@@ -20,7 +20,10 @@
 //! It does not touch data: an address is a number here, and whether it is device memory shows when the task runs. It
 //! does not allocate, and it does not run tasks.
 #![cfg_attr(not(test), no_std)]
-#![cfg_attr(feature = "extern-abi", allow(dead_code, reason = "what queues tasks is that of another library"))]
+#![cfg_attr(
+    feature = "extern-abi",
+    allow(dead_code, unused_imports, reason = "what queues tasks is that of another library")
+)]
 
 #[cfg(not(feature = "extern-abi"))]
 pub mod abi;
@@ -38,6 +41,8 @@ mod channel;
 mod comms;
 mod context;
 mod error;
+#[cfg(feature = "extern-abi")]
+mod extern_channel;
 mod handle;
 mod ops;
 #[cfg(all(feature = "panic-handler", not(test)))]

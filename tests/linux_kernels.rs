@@ -219,3 +219,19 @@ fn library_that_has_changed_is_loaded_by_a_new_runner_only() {
     rig.device.restart().unwrap();
     assert!(launch(&new).contains("kernel k returned 12 "));
 }
+
+/// Case 350.
+#[test]
+fn stock_library_exports_every_kernel_and_leaves_the_entry_points_to_the_runners() {
+    let library = Library::read(&runner().with_file_name("libhcomm_kernels.so")).unwrap();
+    let mut kernels: Vec<&str> = host_stub::backend::native::kernels().map(|(name, _)| name).collect();
+    kernels.sort_unstable();
+    assert_eq!(library.functions().collect::<Vec<_>>(), kernels);
+    let device = Library::read(&runner().with_file_name("libccl_kernel.so")).unwrap();
+    let abi = std::fs::read_to_string(root().join("docs/abi.txt")).unwrap();
+    let mut names: Vec<&str> = abi.lines().filter(|line| line.starts_with("Hcomm")).collect();
+    // What the runner's program and the stock kernels need besides.
+    names.extend(["hcomm_port_refused", "hcomm_runner_main"]);
+    names.sort_unstable();
+    assert_eq!(device.functions().collect::<Vec<_>>(), names);
+}

@@ -2,6 +2,7 @@
 
 use super::submit::Ends;
 use super::work::{Transfer, TransferKind};
+#[cfg(not(feature = "extern-abi"))]
 use crate::context::on_core;
 use crate::error::Error;
 use crate::ops::channel::{self, ChannelCall, Move, Record};
@@ -55,10 +56,9 @@ impl Channel {
         if handle.0 == 0 {
             return Err(Error::NullChannel);
         }
-        on_core(|core, _| {
-            core.device().channels().descriptor(handle)?;
-            Ok(Self(handle))
-        })
+        #[cfg(not(feature = "extern-abi"))]
+        on_core(|core, _| core.device().channels().descriptor(handle).map(drop))?;
+        Ok(Self(handle))
     }
 
     /// The handle that the channel was looked up by.

@@ -104,7 +104,13 @@ impl ChannelCall for Record {
 /// The fast path of a call, on the core that runs the caller.
 #[inline(always)]
 pub(crate) fn fast<C: ChannelCall>(ends: Ends, call: C) -> Fast {
-    with_core(FastPath { ends, call }, Fast::NotTaken)
+    #[cfg(not(feature = "extern-abi"))]
+    return with_core(FastPath { ends, call }, Fast::NotTaken);
+    #[cfg(feature = "extern-abi")]
+    {
+        let _ = (ends, call);
+        Fast::NotTaken
+    }
 }
 
 struct FastPath<C> {
@@ -140,14 +146,23 @@ pub(crate) fn finish<C: ChannelCall>(ends: Ends, call: C, fast: Fast) -> Result<
 #[inline(never)]
 pub(crate) fn transfer(ends: Ends, transfer: Transfer, entry: EntryPoint) -> Result<(), Error> {
     transfer.check_nulls()?;
-    on_core(|core, io| run(io, core, ends, &[transfer][..], false, entry))
+    #[cfg(not(feature = "extern-abi"))]
+    return on_core(|core, io| run(io, core, ends, &[transfer][..], false, entry));
+    #[cfg(feature = "extern-abi")]
+    {
+        let _ = entry;
+        crate::extern_channel::transfer(ends, transfer)
+    }
 }
 
 /// Transfers with one doorbell.
 #[cold]
 #[inline(never)]
 pub(crate) fn batch(ends: Ends, transfers: &dyn Transfers) -> Result<(), Error> {
-    on_core(|core, io| run(io, core, ends, transfers, true, EntryPoint::BATCH_TRANSFER))
+    #[cfg(not(feature = "extern-abi"))]
+    return on_core(|core, io| run(io, core, ends, transfers, true, EntryPoint::BATCH_TRANSFER));
+    #[cfg(feature = "extern-abi")]
+    crate::extern_channel::batch(ends, transfers)
 }
 
 /// A call on handles that are still to be looked up.
@@ -220,7 +235,10 @@ fn not_supported(bound: &Bound, operation: ChannelOperation) -> Error {
 #[cold]
 #[inline(never)]
 pub(crate) fn wait(ends: Ends, index: u32, timeout_s: Option<u32>) -> Result<(), Error> {
-    on_core(|core, io| wait_on(io, core, ends, index, timeout_s))
+    #[cfg(not(feature = "extern-abi"))]
+    return on_core(|core, io| wait_on(io, core, ends, index, timeout_s));
+    #[cfg(feature = "extern-abi")]
+    crate::extern_channel::wait(ends, index, timeout_s)
 }
 
 pub(crate) fn wait_on<P: Platform>(
@@ -239,11 +257,14 @@ pub(crate) fn wait_on<P: Platform>(
 #[cold]
 #[inline(never)]
 pub(crate) fn fence(ends: Ends) -> Result<(), Error> {
-    on_core(|core, _| {
+    #[cfg(not(feature = "extern-abi"))]
+    return on_core(|core, _| {
         submit::enter(core, ends)?;
         submit::fence(core, ends);
         Ok(())
-    })
+    });
+    #[cfg(feature = "extern-abi")]
+    crate::extern_channel::fence(ends)
 }
 
 /// Lets a list without a fixed size be asked as any other.
