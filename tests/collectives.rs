@@ -6,7 +6,9 @@ use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 use hcomm_kernel::{AllGatherParams, CHANNEL_NOTIFIES, MeshPeer, SendRecvParams};
 use hcomm_testkit::{DEADLOCK_LIMIT, pattern};
 use host_stub::product::Product;
-use host_stub::{ChannelConfig, Cluster, Comm, CommOptions, ControlPair, DeviceBuffer, DeviceOptions, Error, Stream};
+use host_stub::{
+    ChannelConfig, Cluster, Comm, CommOptions, ControlPair, Cpu, DeviceBuffer, DeviceOptions, Error, Stream,
+};
 use zerocopy::IntoBytes;
 
 const HBM: u64 = 64 << 20;
@@ -131,6 +133,16 @@ fn all_gather_through_small_buffers_rings_and_entries() {
     for len in [1, 999, 12_345] {
         all_gather(&cluster, len);
     }
+}
+
+/// The image in an emulated machine for each rank: real instructions and barriers, and doorbells that are stores.
+#[test]
+fn ranks_on_the_image_gather_and_send() {
+    let options = DeviceOptions { cpu: Cpu::Qemu, ..options() };
+    let cluster = cluster(2, 8192, &options, &ChannelConfig::new(CHANNEL_NOTIFIES).depth(16).max_slice(1024));
+    all_gather(&cluster, 10_000);
+    drop(cluster);
+    send_recv(&options, 10_000);
 }
 
 /// One thread of the host for each rank, each of which waits for its own stream.
