@@ -92,6 +92,10 @@ impl<M: Memory> Scheduler<M> {
         let free = self.halt_watch.free_threads(waiters.without_limit);
         halt.is_published = true;
         let others_rest = self.port.as_ref().is_none_or(Port::others_at_rest);
+        if !others_rest {
+            // What another device does may end the wait: the time of the halt begins when that rests, too.
+            halt.since = now;
+        }
         let (is_certain, lasted) = (free == Some(0) && others_rest, now.saturating_sub(halt.since));
         // Twice, since a thread that was counted as the last one may have started another and ended.
         let found = match limit {
