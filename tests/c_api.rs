@@ -290,6 +290,12 @@ fn kernel_in_c_that_ignores_a_refused_call_fails_its_launch() {
     control("ignored_refusals");
 }
 
+/// Case 325.
+#[test]
+fn result_of_a_kernel_in_c_that_was_never_written_is_reported() {
+    control("unwritten_source");
+}
+
 /// Case 329.
 #[test]
 fn kernel_in_c_that_never_returns_ends_at_the_limit_of_the_environment() {

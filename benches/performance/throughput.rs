@@ -10,7 +10,7 @@ use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::{BenchOp, BenchOpsParams, CopyListParams, ListedCopy};
-use host_stub::{Comm, Cpu, Device, DeviceOptions, Error, Kernel, Stream, ThreadConfig};
+use host_stub::{Check, Checks, Comm, Cpu, Device, DeviceOptions, Error, Kernel, Stream, ThreadConfig};
 use zerocopy::IntoBytes;
 
 use crate::row::Row;
@@ -36,8 +36,9 @@ struct Bench {
 }
 
 impl Bench {
-    fn open(cpu: Cpu) -> Result<Self, Error> {
-        let device = Device::open(DeviceOptions { cpu, hbm_size: 2 << 30, ..DeviceOptions::default() })?;
+    fn open(cpu: Cpu, checks: Checks) -> Result<Self, Error> {
+        let device =
+            Device::open(DeviceOptions { cpu, hbm_size: 2 << 30, checks: Some(checks), ..DeviceOptions::default() })?;
         let comm = Comm::new(&device)?;
         let threads = comm.acquire_threads_with(&ThreadConfig::new(QUEUES as u32))?;
         let (kernel, list) = (device.load_kernel("bench_ops")?, device.load_kernel("copy_list")?);
@@ -109,7 +110,7 @@ pub fn measure() -> Result<Vec<Row>, Error> {
     group.throughput(Throughput::Bytes(BIG));
     group.bench_function("memcpy", |bencher| bencher.iter(|| black_box(&mut to).copy_from_slice(black_box(&from))));
     for (name, cpu) in [("native", Cpu::Native), ("qemu", Cpu::Qemu)] {
-        let bench = Bench::open(cpu)?;
+        let bench = Bench::open(cpu, Checks::NONE)?;
         measure_one(&mut group, name, || bench.run(BenchOp::COPY, BIG, 1, 0));
         if cpu == Cpu::Native {
             measure_one(&mut group, "queues", || bench.parts());
@@ -126,12 +127,16 @@ pub fn measure() -> Result<Vec<Row>, Error> {
     let mut group = criterion.benchmark_group("small");
     group.throughput(Throughput::Elements(COPIES));
     for (name, cpu) in [("native", Cpu::Native), ("qemu", Cpu::Qemu)] {
-        let bench = Bench::open(cpu)?;
+        let bench = Bench::open(cpu, Checks::NONE)?;
         measure_one(&mut group, &format!("{name}_eager"), || bench.run(BenchOp::COPY, SMALL, COPIES, 0));
         measure_one(&mut group, &format!("{name}_batch"), || bench.run(BenchOp::COPY, SMALL, COPIES, 100));
     }
+    let bench = Bench::open(Cpu::Native, Checks::DEFAULT.with(Check::Race).with(Check::Init))?;
+    measure_one(&mut group, "native_checked", || bench.run(BenchOp::COPY, SMALL, COPIES, 0));
+    drop(bench);
     group.finish();
     for (id, name) in [
+        ("small_native_checked", "native_checked"),
         ("small_native_eager", "native_eager"),
         ("small_native_batch", "native_batch"),
         ("small_qemu_eager", "qemu_eager"),
@@ -144,7 +149,7 @@ pub fn measure() -> Result<Vec<Row>, Error> {
 }
 
 fn reduce(criterion: &mut Criterion) -> Result<Vec<Row>, Error> {
-    let bench = Bench::open(Cpu::Native)?;
+    let bench = Bench::open(Cpu::Native, Checks::NONE)?;
     bench.run(BenchOp::REDUCE, REDUCED, 1, 0)?;
     let count = REDUCED as usize / size_of::<f32>();
     let (mut to, from) = (vec![1_f32; count], vec![2_f32; count]);

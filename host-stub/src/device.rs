@@ -27,9 +27,12 @@ use crate::trace::lines::Lines;
 use crate::trace::session::Recording;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::alloc::{Allocator, Kind};
+use hcomm_sim::check::contents::HbmContents;
 use hcomm_sim::check::findings::{Findings, Receiver};
+use hcomm_sim::check::init_check::InitCheck;
 use hcomm_sim::check::list::{Check, Checks};
 use hcomm_sim::check::race::RaceCheck;
+use hcomm_sim::check::start::StartRule;
 use hcomm_sim::comm_table::CommTable;
 use hcomm_sim::cpu::KernelEntry;
 use hcomm_sim::deadlock::WARN_AFTER;
@@ -111,7 +114,7 @@ impl Device {
         // A product that is not supported refuses its threads: no task of any format is ever queued on it.
         let soc = options.product.soc.unwrap_or(Soc::Ascend950);
         let places = ProgramPlaces { image: image.clone(), runner: runner.as_ref().map(|_| Arc::clone(&memory)) };
-        let Events { feed: events, findings, recording } = feed(&options, checks, soc, memory.slot(), &turn, &places)?;
+        let Events { feed: events, findings, recording } = feed(&options, checks, soc, &memory, &turn, &places)?;
         let shared = Arc::new(Shared {
             memory: Arc::clone(&memory),
             soc,
@@ -387,7 +390,7 @@ impl Device {
                 let places = ProgramPlaces { image: self.0.image.clone(), runner };
                 let lines = shared.events.sites().map(|sites| Lines::new(sites, Box::new(places)));
                 let mut timeline = builder.timeline(&|site| lines.as_ref()?.text(site));
-                let races = self.0.findings.as_ref().map_or_else(Vec::new, |findings| findings.all());
+                let races = self.0.findings.as_ref().map_or_else(Vec::new, |findings| findings.races());
                 races.iter().for_each(|race| finding::mark(&mut timeline, race));
                 timeline
             }
@@ -425,32 +428,39 @@ fn feed(
     options: &DeviceOptions,
     checks: Checks,
     soc: Soc,
-    slot: usize,
+    memory: &Arc<SharedMemory>,
     turn: &Arc<dyn Turn>,
     places: &ProgramPlaces,
 ) -> Result<Events, Error> {
     let file = options.trace_file()?;
-    let on = || Feed::new(slot, Arc::clone(turn), MAX_QUEUES);
+    let has_findings = checks.is_on(Check::Race) || checks.is_on(Check::Init);
+    let on = || Feed::new(memory.slot(), Arc::clone(turn), MAX_QUEUES);
     let feed = match options.deterministic {
         Some(_) => on(),
         None if options.record => on(),
-        None if checks.is_on(Check::Race) || file.is_some() => on().without_recorder(),
+        None if has_findings || file.is_some() => on().without_recorder(),
         None => Feed::off(),
     };
     let Some(sites) = feed.sites() else { return Ok(Events { feed, findings: None, recording: None }) };
     let (mut feed, mut findings, mut recording) = (feed, None, None);
     let places = || Box::new(places.clone());
-    if checks.is_on(Check::Race) || file.is_some() {
+    if has_findings || file.is_some() {
         feed = feed.with_callers(callers::return_addresses);
     }
-    if checks.is_on(Check::Race) {
+    if has_findings {
         let found = Arc::new(Findings::new(Arc::clone(&sites), places()));
-        feed.observe(Box::new(RaceCheck::new(Arc::clone(&found), soc)));
+        if checks.is_on(Check::Race) {
+            let start = checks.is_on(Check::Sync).then(StartRule::default);
+            feed.observe(Box::new(RaceCheck::new(Arc::clone(&found), soc, start)));
+        }
+        if checks.is_on(Check::Init) {
+            feed.observe(Box::new(InitCheck::new(Arc::clone(&found), HbmContents(Arc::clone(memory)))));
+        }
         findings = Some(found);
     }
     if let Some(file) = file {
         let lines = Lines::new(sites, places());
-        let begun = Recording::begin(&file, slot, options.deterministic.is_some(), findings.clone(), lines);
+        let begun = Recording::begin(&file, memory.slot(), options.deterministic.is_some(), findings.clone(), lines);
         feed.observe(begun.observer());
         recording = Some(begun);
     }

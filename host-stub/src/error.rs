@@ -10,8 +10,10 @@ use crate::product::Refusal;
 use crate::trace::file::{BadTraceFile, TRACE_VAR};
 use hcomm_mapping::MemoryError;
 use hcomm_sim::alloc::{AccessError, AllocError, FreeError};
+use hcomm_sim::check::init_report::UninitialisedRead;
 use hcomm_sim::check::list::{BadCheck, CoreUnavailable};
 use hcomm_sim::check::report::Race;
+use hcomm_sim::check::start::EarlyTask;
 use hcomm_sim::error::{DeviceError, RT_TS_ERROR};
 use hcomm_sim::fabric::ChannelError;
 use hcomm_sim::memory::OutsideHbm;
@@ -53,6 +55,12 @@ pub enum Error {
     /// Two accesses to device memory that nothing orders. The device works on.
     #[error("device error {RT_TS_ERROR}: {0}")]
     Race(Box<Race>),
+    /// Bytes that were used and never written. The device works on.
+    #[error("device error {RT_TS_ERROR}: {0}")]
+    Uninitialised(Box<UninitialisedRead>),
+    /// A transfer that nothing orders behind the wait for the start notify of its launch. The device works on.
+    #[error("device error {RT_TS_ERROR}: {0}")]
+    EarlyTask(Box<EarlyTask>),
     /// `HCOMM_SIM_CHECK` can't be read.
     #[error("HCOMM_SIM_CHECK: {0}")]
     BadChecks(#[source] BadCheck),

@@ -16,7 +16,7 @@ use crate::options::DeviceOptions;
 use crate::trace::session::Recording;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::alloc::Kind;
-use hcomm_sim::check::findings::{Findings, Receiver};
+use hcomm_sim::check::findings::{Findings, Receiver, Report};
 use hcomm_sim::check::list::{Check, Level};
 use hcomm_sim::comm_table::CommTable;
 use hcomm_sim::event::HostThread;
@@ -105,18 +105,20 @@ impl Inner {
     }
 
     /// # Errors
-    /// [`Error::Race`]: what the checks have found for `receiver`, once.
+    /// [`Error::Race`], [`Error::Uninitialised`]: what the checks have found for `receiver`, once.
     pub(crate) fn check_findings(&self, receiver: Receiver) -> Result<(), Error> {
         let Some(findings) = &self.findings else { return Ok(()) };
         self.shared.events.flush();
-        let Some(race) = findings.take(receiver) else { return Ok(()) };
-        match self.shared.checks.level(Check::Race) {
-            Level::Error => Err(Error::Race(Box::new(race))),
-            Level::Warn | Level::Off => {
-                log::warn!("{race}");
-                Ok(())
+        while let Some(report) = findings.take(receiver) {
+            let is_error = self.shared.checks.level(report.check()) == Level::Error && !report.is_warning();
+            match report {
+                Report::Race(race) if is_error => return Err(Error::Race(race)),
+                Report::Uninitialised(read) if is_error => return Err(Error::Uninitialised(read)),
+                Report::Early(early) if is_error => return Err(Error::EarlyTask(early)),
+                report => log::warn!("{report}"),
             }
         }
+        Ok(())
     }
 
     /// A line of the log for each allocation that nothing has freed.

@@ -385,6 +385,26 @@ static void ignored_refusals(void) {
     good_operation(&rig, 3);
 }
 
+/* A kernel in step that copies what nobody has written: told where the host uses it, once. */
+static void unwritten_source(void) {
+    CHECK(setenv("HCOMM_SIM_CHECK", "free,calls,sync,init", 1), 0);
+    Rig rig = open_rig();
+    unsigned char found[LEN];
+    rig.pair = control_pair(rig.comm, rig.stream, rig.param.threads[0]);
+    rig.param.cpuThread = rig.pair.cpuThreadOnAicpu;
+    record_start(&rig.pair);
+    launch(&rig, "WriteTwice");
+    wait_for_end(&rig.pair);
+    CHECK(aclrtSynchronizeStream(rig.stream), ACL_SUCCESS);
+    (void)aclrtGetRecentErrMsg();
+    CHECK(aclrtMemcpy(found, LEN, rig.param.dst, LEN, ACL_MEMCPY_DEVICE_TO_HOST), ACL_ERROR_RT_TS_ERROR);
+    const char *message = aclrtGetRecentErrMsg();
+    CHECK_TRUE(message != NULL && strstr(message, "uninitialised read: a copy to the host"));
+    CHECK_TRUE(strstr(message, "that a task has copied there from memory that was never written") != NULL);
+    CHECK(aclrtMemcpy(found, LEN, rig.param.dst, LEN, ACL_MEMCPY_DEVICE_TO_HOST), ACL_SUCCESS);
+    good_operation(&rig, 1);
+}
+
 /* The limit of kernels comes from the environment, for launches without one of their own. */
 static void limit_of_the_environment(void) {
     CHECK(setenv("HCOMM_SIM_LAUNCH_TIMEOUT", "0.5", 1), 0);
@@ -432,6 +452,7 @@ int main(int argc, char **argv) {
         {"limit_of_a_wait", limit_of_a_wait},
         {"every_call", every_call},
         {"ignored_refusals", ignored_refusals},
+        {"unwritten_source", unwritten_source},
         {"limit_of_the_environment", limit_of_the_environment},
         {"waits_briefly", waits_briefly},
     };

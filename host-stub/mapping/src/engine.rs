@@ -1,5 +1,6 @@
 //! What engines do with the memory of a device: copy and reduce.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::FallocateFlags;
@@ -86,6 +87,14 @@ impl Memory for SharedMemory {
 
     fn write_value(&self, addr: u64, value: u32) -> Result<(), OutsideHbm> {
         self.write(addr, &value.to_le_bytes())
+    }
+
+    fn read_hbm(&self, addr: u64, out: &mut [u8]) -> Result<(), OutsideHbm> {
+        self.read(addr, out)
+    }
+
+    fn first_data(&self, addr: u64, len: u64) -> Option<Range<u64>> {
+        SharedMemory::first_data(self, addr, len)
     }
 
     fn write_hbm(&self, addr: u64, bytes: &[u8]) -> Result<(), OutsideHbm> {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
@@ -9,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
 use hcomm_aicpu::spec::map::{HBM_BASE, HBM_HOLE, HBM_MAX, HBM_STRIDE, LOW_SIZE, RAM_PHYS};
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, SeekFrom};
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::process::{Resource, getrlimit};
 
@@ -190,7 +191,7 @@ impl SharedMemory {
     }
 
     /// Addresses where HBM is mapped: all of it but the first page.
-    pub fn hbm(&self) -> std::ops::Range<u64> {
+    pub fn hbm(&self) -> Range<u64> {
         self.hbm_base() + HBM_HOLE..self.hbm_base() + self.hbm_size
     }
 
@@ -241,6 +242,22 @@ impl SharedMemory {
         let ptr = self.hbm_ptr(addr, 8)?;
         // SAFETY: mapped (checked), aligned (checked), and alive as long as `self`; atomics may be shared.
         Ok(unsafe { AtomicU64::from_ptr(ptr.cast()) })
+    }
+
+    /// The first bytes of a range of HBM that have memory; `None`: none has. File systems without holes have memory for all.
+    pub(crate) fn first_data(&self, addr: u64, len: u64) -> Option<Range<u64>> {
+        let (at, end) = (self.offset(addr), addr + len);
+        let data = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
+            Ok(data) => addr + (data - at),
+            Err(rustix::io::Errno::NXIO) => end,
+            Err(_) => return Some(addr..end),
+        };
+        if data >= end {
+            return None;
+        }
+        let at = self.offset(data);
+        let hole = rustix::fs::seek(&self.file, SeekFrom::Hole(at));
+        Some(data..hole.map_or(end, |hole| data + (hole - at)).min(end))
     }
 
     /// Gives the whole pages inside the range back and zeroes the rest of it.

@@ -61,6 +61,8 @@ pub struct Deadlock {
     pub waits: Vec<(Waiter, NotifyName)>,
     /// The last one waits for the first. Otherwise nothing is left that would record its notify.
     pub is_cycle: bool,
+    /// One of the notifies that was recorded while it was still set, and by whom: that record is what is missing now.
+    pub doubled: Option<(NotifyName, String)>,
     /// How it was found out.
     pub found: Found,
 }
@@ -91,6 +93,12 @@ impl std::fmt::Display for Deadlock {
         match self.waits.first() {
             Some((first, _)) if self.is_cycle => write!(f, ", which is to be recorded behind the wait of {first}")?,
             _ => write!(f, ", which nothing is left to record")?,
+        }
+        if let Some((notify, by)) = &self.doubled {
+            write!(
+                f,
+                "; {notify} was recorded by {by} while it was still set: that record was lost, wait between the two"
+            )?;
         }
         match self.found {
             Found::Certain => Ok(()),

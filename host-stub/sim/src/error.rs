@@ -192,8 +192,8 @@ pub enum DeviceError {
     Deadlock(Deadlock),
     /// A kernel has queued work that nothing orders before the end of its stream.
     #[error(
-        "stream {stream_id}: kernel {kernel} has queued {tasks} tasks on {queue} that no notify orders before the end of the stream: \
-         is the record of the end notify missing?"
+        "stream {stream_id}: kernel {kernel} has queued {tasks} tasks on {queue} that no notify orders before the end of the stream: {}",
+        unordered_text(.left.as_ref(), *.others)
     )]
     UnorderedWork {
         /// Stream of the launch.
@@ -204,6 +204,10 @@ pub enum DeviceError {
         queue: QueueName,
         /// Its tasks that the stream has not waited for.
         tasks: u64,
+        /// A notify that was recorded and not waited for: the one with the lowest id.
+        left: Option<Leftover>,
+        /// How many others.
+        others: usize,
     },
     /// A notify is set at the end of an operation and no task waits for it.
     #[error("stream {stream_id}: {} at the end{}", leftover_text(.first), others_text(*.others))]
@@ -396,6 +400,16 @@ pub(super) fn leftover_text(leftover: &Leftover) -> String {
         (0, value) => format!("{notify} is {value:#x}"),
         (1, _) => format!("{notify} was recorded once more than it was waited for"),
         (untaken, _) => format!("{notify} was recorded {untaken} times more than it was waited for"),
+    }
+}
+
+/// Why work is not ordered before the end of its stream, and what to do.
+fn unordered_text(left: Option<&Leftover>, others: usize) -> String {
+    match left {
+        Some(left) => format!("{}{}: add the wait that is missing", leftover_text(left), others_text(others)),
+        None => "record the end notify of the launch behind them and let the stream wait for it (control pair); a launch without \
+                 a control pair drains instead (Stream::launch_and_drain), or runs with -sync in the list of checks"
+            .to_owned(),
     }
 }
 

@@ -177,6 +177,9 @@ impl<M: Memory> Scheduler<M> {
         before: &VectorClock,
     ) -> Result<(), TaskError> {
         let from = self.notifies.value(id);
+        if effect == Effect::Set {
+            self.notifies.note_double(id, user);
+        }
         let waiting = self.notifies.record(id, effect, by, before)?;
         let to = self.notifies.value(id);
         self.shared.events.tell(|| What::NotifySet { id, by: user, from, to });

@@ -157,7 +157,11 @@ impl<M: Memory> Scheduler<M> {
 
     fn deadlock(&self, nodes: &[Node], way: &[usize], is_cycle: bool, found: Found) -> Deadlock {
         let wait = |index: &usize| (nodes[*index].waiter, self.notifies.name(nodes[*index].notify_id));
-        Deadlock { waits: way.iter().map(wait).collect(), is_cycle, found }
+        let doubled = way.iter().find_map(|index| {
+            let id = nodes[*index].notify_id;
+            Some((self.notifies.name(id), self.notifies.doubled_by(id)?.to_string()))
+        });
+        Deadlock { waits: way.iter().map(wait).collect(), is_cycle, doubled, found }
     }
 
     /// All waits, of which there is at least one.

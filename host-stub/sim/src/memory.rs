@@ -1,5 +1,6 @@
 //! What the device needs of its memory.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::message::debug_is_the_message;
@@ -65,6 +66,18 @@ pub trait Memory: Send + Sync + 'static {
     /// # Errors
     /// [`OutsideHbm`].
     fn write_hbm(&self, addr: u64, bytes: &[u8]) -> Result<(), OutsideHbm>;
+
+    /// Reads bytes of HBM, for the host.
+    ///
+    /// # Errors
+    /// [`OutsideHbm`].
+    fn read_hbm(&self, addr: u64, out: &mut [u8]) -> Result<(), OutsideHbm>;
+
+    /// The first bytes of a range of HBM that have memory; `None`: none has, all of it is a hole, which reads as zeros. The range
+    /// is not empty and inside HBM.
+    fn first_data(&self, addr: u64, len: u64) -> Option<Range<u64>> {
+        Some(addr..addr + len)
+    }
 
     /// Stores the 64-bit word at `addr` of HBM, which is a multiple of 8. An AI CPU that reads it with acquire sees all that
     /// was written before.

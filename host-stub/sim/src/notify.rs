@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::decode::{Effect, Until};
+use super::event::NotifyUser;
 pub use super::ids::{Leftover, NoSuchNotify, NotifyName, Owner};
 use super::ids::{QueueGeneration, StreamId};
 use super::vector_clock::{ActorId, VectorClock};
@@ -53,6 +54,8 @@ struct Register {
     value: u32,
     /// Records of the one bit that no wait has taken, also those that found it set, oldest first.
     untaken: Vec<Untaken>,
+    /// Who has last recorded the one bit while it was set: that record releases no wait.
+    doubled_by: Option<NotifyUser>,
     /// Last record of a count form.
     counted_by: Option<RecordedBy>,
     /// What has happened before the records that are in `value`.
@@ -91,6 +94,7 @@ impl Register {
         let untaken: u32 = self.untaken.extract_if(.., |untaken| is_left(&untaken.by)).map(|left| left.count).sum();
         if untaken != 0 && self.untaken.is_empty() {
             self.value &= !1;
+            self.doubled_by = None;
         }
         let is_counted = self.value != 0 && self.counted_by.as_ref().is_some_and(&is_left);
         if is_counted {
@@ -116,6 +120,7 @@ impl NotifyTable {
             owner,
             value: 0,
             untaken: Vec::new(),
+            doubled_by: None,
             counted_by: None,
             before: VectorClock::default(),
             waiting: Vec::new(),
@@ -133,6 +138,18 @@ impl NotifyTable {
     /// Value of `id`: 0 = not set, and of one that is not allocated.
     pub fn value(&self, id: u32) -> u32 {
         self.registers.get(&id).map_or(0, |register| register.value)
+    }
+
+    /// Notes that `by` records `id`, which releases no wait if the one bit is set.
+    pub fn note_double(&mut self, id: u32, by: NotifyUser) {
+        if let Some(register) = self.registers.get_mut(&id).filter(|register| register.value & 1 != 0) {
+            register.doubled_by = Some(by);
+        }
+    }
+
+    /// Who has last recorded `id` while it was set, since records were last taken away.
+    pub fn doubled_by(&self, id: u32) -> Option<NotifyUser> {
+        self.registers.get(&id)?.doubled_by
     }
 
     /// Name of `id` for messages.
@@ -226,6 +243,7 @@ impl NotifyTable {
         for register in self.registers.values_mut() {
             (register.value, register.counted_by) = (0, None);
             register.untaken.clear();
+            register.doubled_by = None;
             register.waiting.clear();
         }
         self.unclean.clear();

@@ -401,16 +401,23 @@ impl<M: Memory> Scheduler<M> {
         });
         let unordered = unordered.and_then(|(kernel, queued, tasks)| {
             let queue = self.queues.get(queued.sq_id).filter(|queue| queue.generation == queued.generation)?;
-            Some(DeviceError::UnorderedWork { stream_id: id, kernel, queue: queue.config.name(), tasks })
+            Some((kernel, queue.config.name(), tasks))
         });
         let ended = self.streams.get_mut(id).map(|stream| std::mem::take(&mut stream.ended))?;
         let leftovers = self.leftovers(id, &ended, failed);
         // A launch that has failed leaves things behind; the failure is what the host has to know.
-        let error = unordered
-            .into_iter()
-            .chain(leftovers)
-            .filter(|_| !failed)
-            .find_map(|error| self.report(Check::Sync, error));
+        // A wait that is missing leaves both behind: one message names work and notify.
+        let error = match (unordered, leftovers) {
+            (Some((kernel, queue, tasks)), leftovers) => {
+                let (left, others) = match leftovers {
+                    Some(DeviceError::NotifyLeftSet { first, others, .. }) => (Some(first), others),
+                    _ => (None, 0),
+                };
+                Some(DeviceError::UnorderedWork { stream_id: id, kernel, queue, tasks, left, others })
+            }
+            (None, leftovers) => leftovers,
+        };
+        let error = error.filter(|_| !failed).and_then(|error| self.report(Check::Sync, error));
         Some(error)
     }
 

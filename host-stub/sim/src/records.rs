@@ -118,6 +118,10 @@ mod tests {
         fn write_value(&self, _addr: u64, _value: u32) -> Result<(), OutsideHbm> {
             unreachable!("no hbm")
         }
+        fn read_hbm(&self, _addr: u64, _out: &mut [u8]) -> Result<(), OutsideHbm> {
+            unreachable!("records are not in hbm")
+        }
+
         fn write_hbm(&self, _addr: u64, _bytes: &[u8]) -> Result<(), OutsideHbm> {
             unreachable!("no hbm")
         }
@@ -154,7 +158,7 @@ mod tests {
             let slot = offset_of!(RecordRing, slots) + (number % RECORDS as u64) as usize * size_of::<CallRecord>();
             self.store(slot + offset_of!(CallRecord, seq), number + 1);
             self.store(slot + offset_of!(CallRecord, entry), 7 << 32 | 3);
-            self.store(slot + offset_of!(CallRecord, first), (2 << 32) | (number % 5));
+            self.store(slot + offset_of!(CallRecord, first), 2 << 32 | number % 5);
             self.store(slot + offset_of!(CallRecord, frames), 0x4020_0000 + number);
             self.set_head(number + 1);
         }

@@ -108,6 +108,12 @@ impl Memory for VecMemory {
         Ok(())
     }
 
+    fn read_hbm(&self, addr: u64, out: &mut [u8]) -> Result<(), OutsideHbm> {
+        let range = self.range(addr, out.len() as u64)?;
+        out.copy_from_slice(&self.hbm.lock().unwrap()[range]);
+        Ok(())
+    }
+
     fn publish_hbm_word(&self, addr: u64, value: u64) -> Result<(), OutsideHbm> {
         assert!(addr.is_multiple_of(8), "{addr:#x}");
         self.write_hbm(addr, &value.to_le_bytes())

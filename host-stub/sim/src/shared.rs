@@ -9,7 +9,8 @@ use hcomm_aicpu::spec::queue::QueueStatus;
 use hcomm_aicpu::spec::soc::Soc;
 
 use super::alloc::{AllocError, Allocator, FreeError, Kind};
-use super::check::list::Checks;
+use super::check::contents;
+use super::check::list::{Check, Checks};
 use super::deterministic::{HostWait, Turn};
 use super::error::{DeviceError, DoorbellError};
 use super::event::{Feed, HostThread, Origin, Range, SiteId, What};
@@ -106,6 +107,9 @@ impl<M: Memory> Shared<M> {
         let site = self.events.site();
         let mut alloc = self.lock_alloc();
         let addr = alloc.allocate(len, kind)?;
+        if kind == Kind::User && self.checks.is_on(Check::Init) {
+            contents::fill(&*self.memory, addr, len).expect("what is allocated is in hbm");
+        }
         // Under the lock: the free of the previous owner of these bytes is an earlier event.
         self.events.send(|| What::Alloc { host: HostThread::current(), range: Range { addr, len }, kind, site });
         Ok(addr)

@@ -74,7 +74,7 @@ impl From<Error> for Failure {
             Error::Refused(_) | Error::UnsupportedFault(_) | Error::NotDeterministic => Self::Unsupported(text),
             Error::MissingTool { .. } => Self::Unsupported(text),
             Error::Device(error) | Error::AlreadyFailed(error) => Self::Runtime(text, error.runtime_code()),
-            Error::Race(_) => Self::Runtime(text, RT_TS_ERROR),
+            Error::Race(_) | Error::Uninitialised(_) | Error::EarlyTask(_) => Self::Runtime(text, RT_TS_ERROR),
             _ => Self::Device(text),
         }
     }

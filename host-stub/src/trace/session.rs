@@ -103,19 +103,14 @@ impl Recording {
         *lock(&self.device) = Arc::downgrade(device);
     }
 
-    /// Takes the events that the device has not handed over yet.
-    fn flush(&self) {
+    /// What happened so far, in the time of the file.
+    pub(crate) fn timeline(&self) -> Timeline {
         let device = lock(&self.device).upgrade();
         if let Some(device) = device {
             device.events.flush();
         }
-    }
-
-    /// What happened so far, in the time of the file.
-    pub(crate) fn timeline(&self) -> Timeline {
-        self.flush();
         let mut timeline = lock(&self.builder).timeline(&|site| self.lines.text(site));
-        for race in self.findings.iter().flat_map(|findings| findings.all()) {
+        for race in self.findings.iter().flat_map(|findings| findings.races()) {
             finding::mark(&mut timeline, &race);
         }
         timeline.shift(self.opened_ns);
@@ -135,11 +130,7 @@ impl Recording {
 
 impl Session {
     fn slices(&self) -> usize {
-        let slices = |recording: &Arc<Recording>| {
-            recording.flush();
-            lock(&recording.builder).slice_count()
-        };
-        self.recordings.iter().map(slices).sum()
+        self.recordings.iter().map(|recording| lock(&recording.builder).slice_count()).sum()
     }
 
     /// A file that can't be written is no reason to stop.

@@ -1,14 +1,18 @@
 //! What the checks of a device have found, until a call of the host returns it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::report::Race;
+use super::init_report::UninitialisedRead;
+use super::list::Check;
+use super::report::{CallPlace, Race};
+use super::start::EarlyTask;
 use crate::event::{HostThread, Site, SiteId, Sites};
 use crate::stream::StreamId;
 
-/// Pairs of calls that are kept; later ones are only counted.
+/// Findings that are kept; later ones are only counted.
 const MAX_PAIRS: usize = 64;
 
 /// Whose next call returns a finding.
@@ -26,9 +30,97 @@ pub trait Places: Send + Sync {
     fn text(&self, site: &Site) -> String;
 }
 
+/// What a check has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// Accesses that nothing orders.
+    Race(Box<Race>),
+    /// Bytes that were used and never written.
+    Uninitialised(Box<UninitialisedRead>),
+    /// A transfer that is not ordered behind the start of its launch.
+    Early(Box<EarlyTask>),
+}
+
+impl From<Race> for Report {
+    fn from(race: Race) -> Self {
+        Self::Race(Box::new(race))
+    }
+}
+
+impl From<UninitialisedRead> for Report {
+    fn from(read: UninitialisedRead) -> Self {
+        Self::Uninitialised(Box::new(read))
+    }
+}
+
+impl From<EarlyTask> for Report {
+    fn from(early: EarlyTask) -> Self {
+        Self::Early(Box::new(early))
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Race(race) => race.fmt(f),
+            Self::Uninitialised(read) => read.fmt(f),
+            Self::Early(early) => early.fmt(f),
+        }
+    }
+}
+
+impl Report {
+    /// The check that has found it.
+    pub fn check(&self) -> Check {
+        match self {
+            Self::Race(_) => Check::Race,
+            Self::Uninitialised(_) => Check::Init,
+            Self::Early(_) => Check::Sync,
+        }
+    }
+
+    /// Whether it is never more than a warning.
+    pub fn is_warning(&self) -> bool {
+        matches!(self, Self::Uninitialised(read) if !read.is_error())
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Race(race), Self::Race(other)) => race.is_same_pair(other),
+            (Self::Uninitialised(read), Self::Uninitialised(other)) => read.is_same(other),
+            (Self::Early(early), Self::Early(other)) => early.is_same(other),
+            _ => false,
+        }
+    }
+
+    fn count(&self) -> u64 {
+        match self {
+            Self::Race(race) => race.count,
+            Self::Uninitialised(read) => read.count,
+            Self::Early(early) => early.count,
+        }
+    }
+
+    fn set_count(&mut self, count: u64) {
+        match self {
+            Self::Race(race) => race.count = count,
+            Self::Uninitialised(read) => read.count = count,
+            Self::Early(early) => early.count = count,
+        }
+    }
+
+    fn places_mut(&mut self) -> Vec<&mut CallPlace> {
+        match self {
+            Self::Race(race) => race.places_mut().collect(),
+            Self::Uninitialised(read) => read.places_mut(),
+            Self::Early(early) => early.places_mut(),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Finding {
-    race: Race,
+    report: Report,
     receiver: Option<Receiver>,
     is_told: bool,
 }
@@ -36,7 +128,7 @@ struct Finding {
 #[derive(Debug, Default)]
 struct State {
     findings: Vec<Finding>,
-    /// Races whose pairs are not kept, or not any more.
+    /// Findings that are not kept, or not any more.
     others: u64,
 }
 
@@ -56,24 +148,27 @@ impl Findings {
         Self { state: Mutex::default(), has_untold: AtomicBool::new(false), sites, places, texts: Mutex::default() }
     }
 
-    /// Adds a race, which a call of `receiver` returns; `None`: the one that looks at what is left.
-    pub(super) fn add(&self, race: Race, receiver: Option<Receiver>) {
+    /// Adds a finding, which a call of `receiver` returns; `None`: the one that looks at what is left.
+    pub(super) fn add(&self, report: impl Into<Report>, receiver: Option<Receiver>) {
+        let mut report = report.into();
         let mut state = lock(&self.state);
-        let is_known = |finding: &&mut Finding| finding.receiver == receiver && finding.race.is_same_pair(&race);
+        let is_known = |finding: &&mut Finding| finding.receiver == receiver && finding.report.is_same(&report);
         if let Some(finding) = state.findings.iter_mut().find(is_known) {
-            finding.race.count += 1;
+            let count = finding.report.count() + 1;
+            finding.report.set_count(count);
             // What was told is found again by a later launch or call, which has to fail as well.
             if finding.is_told {
-                *finding = Finding { race: Race { count: finding.race.count, ..race }, receiver, is_told: false };
+                report.set_count(count);
+                *finding = Finding { report, receiver, is_told: false };
             }
         } else {
             if state.findings.len() == MAX_PAIRS
                 && let Some(told) = state.findings.iter().position(|finding| finding.is_told)
             {
-                state.others += state.findings.remove(told).race.count;
+                state.others += state.findings.remove(told).report.count();
             }
             if state.findings.len() < MAX_PAIRS {
-                state.findings.push(Finding { race, receiver, is_told: false });
+                state.findings.push(Finding { report, receiver, is_told: false });
             } else {
                 state.others += 1;
             }
@@ -81,17 +176,17 @@ impl Findings {
         self.has_untold.store(true, Ordering::Release);
     }
 
-    /// The oldest race of `receiver` that was not returned yet.
-    pub fn take(&self, receiver: Receiver) -> Option<Race> {
-        self.take_where(|of| of == Some(receiver)).map(|(race, _)| race)
+    /// The oldest finding of `receiver` that was not returned yet.
+    pub fn take(&self, receiver: Receiver) -> Option<Report> {
+        self.take_where(|of| of == Some(receiver)).map(|(report, _)| report)
     }
 
-    /// The oldest race that no call has returned, and the number of such pairs that are left.
-    pub fn take_any(&self) -> Option<(Race, usize)> {
+    /// The oldest finding that no call has returned, and the number of those that are left.
+    pub fn take_any(&self) -> Option<(Report, usize)> {
         self.take_where(|_| true)
     }
 
-    fn take_where(&self, is_receiver: impl Fn(Option<Receiver>) -> bool) -> Option<(Race, usize)> {
+    fn take_where(&self, is_receiver: impl Fn(Option<Receiver>) -> bool) -> Option<(Report, usize)> {
         if !self.has_untold.load(Ordering::Acquire) {
             return None;
         }
@@ -104,29 +199,34 @@ impl Findings {
             }
             return None;
         };
-        let mut race = state.findings[first].race.clone();
-        race.count = 0;
-        // One report for one pair of lines, on whatever way the program came to them.
+        let mut report = state.findings[first].report.clone();
+        let mut count = 0;
+        // One report for the same lines, on whatever way the program came to them.
         for finding in &mut state.findings[first..] {
-            if is_open(finding) && finding.race.is_same_pair(&race) {
+            if is_open(finding) && finding.report.is_same(&report) {
                 finding.is_told = true;
-                race.count += finding.race.count;
+                count += finding.report.count();
             }
         }
+        report.set_count(count);
         let left = state.findings.iter().filter(|finding| is_open(finding)).count();
-        Some((race, left))
+        Some((report, left))
     }
 
     /// All races that are kept, whether or not a call has returned them.
-    pub fn all(&self) -> Vec<Race> {
+    pub fn races(&self) -> Vec<Race> {
         self.find_texts();
-        lock(&self.state).findings.iter().map(|finding| finding.race.clone()).collect()
+        let race = |finding: &Finding| match &finding.report {
+            Report::Race(race) => Some(Race::clone(race)),
+            Report::Uninitialised(_) | Report::Early(_) => None,
+        };
+        lock(&self.state).findings.iter().filter_map(race).collect()
     }
 
-    /// Races that were found in all.
+    /// Findings in all.
     pub fn count(&self) -> u64 {
         let state = lock(&self.state);
-        state.findings.iter().map(|finding| finding.race.count).sum::<u64>() + state.others
+        state.findings.iter().map(|finding| finding.report.count()).sum::<u64>() + state.others
     }
 
     /// Fills the texts of all places in. Files are read without the lock that the scheduler takes for a new finding.
@@ -134,8 +234,8 @@ impl Findings {
         let mut texts = lock(&self.texts);
         let open: Vec<_> = {
             let mut state = lock(&self.state);
-            let races = state.findings.iter_mut().filter(|finding| !finding.is_told).map(|finding| &mut finding.race);
-            races.flat_map(|race| race.places_mut().filter_map(|place| place.open_site()).collect::<Vec<_>>()).collect()
+            let open = state.findings.iter_mut().filter(|finding| !finding.is_told);
+            open.flat_map(|finding| finding.report.places_mut()).filter_map(|place| place.open_site()).collect()
         };
         for id in open {
             if !texts.contains_key(&id)
@@ -145,7 +245,7 @@ impl Findings {
             }
         }
         let mut state = lock(&self.state);
-        for place in state.findings.iter_mut().flat_map(|finding| finding.race.places_mut()) {
+        for place in state.findings.iter_mut().flat_map(|finding| finding.report.places_mut()) {
             if let Some(id) = place.open_site() {
                 place.text = texts.get(&id).cloned();
             }
@@ -153,8 +253,8 @@ impl Findings {
     }
 }
 
-impl std::fmt::Debug for Findings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Findings").field("state", &self.state).finish_non_exhaustive()
     }
 }

@@ -9,6 +9,9 @@ use super::ranges::RangeMap;
 
 /// Bytes after which the fill pattern repeats.
 pub const PERIOD: u64 = 16;
+/// The fill pattern: byte `a % PERIOD` of it lies at address `a`.
+pub const PATTERN: [u8; PERIOD as usize] =
+    [0xb6, 0x5d, 0xe3, 0x8f, 0xd4, 0x73, 0xa9, 0xce, 0x9b, 0x67, 0xf2, 0x85, 0xdc, 0x71, 0xba, 0xed];
 
 /// What memory that was never written holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +36,8 @@ pub enum Certainty {
 
 /// What the bytes of the memory tell.
 pub trait Contents {
-    /// Whether `range` still holds `left` in every byte; `None`: it does not, because it was written.
-    fn untouched(&self, range: Range<u64>, left: Left) -> Option<Certainty>;
+    /// The parts of `range` that still hold `left`, in order of address. Other bytes were written.
+    fn untouched(&self, range: Range<u64>, left: Left) -> Vec<(Range<u64>, Certainty)>;
 }
 
 /// Bytes that were never written.
@@ -86,19 +89,18 @@ impl Init {
         let dst_range = dst..dst + (src.end - src.start);
         let carried: Vec<_> = self.unwritten.pieces(src.clone()).map(|(range, state)| (range, *state)).collect();
         self.unwritten.clear(dst_range);
-        for (range, Unwritten { left, .. }) in carried {
-            if contents.untouched(range.clone(), left).is_none() {
-                continue;
-            }
-            let left = match left {
+        for (range, Unwritten { left: was_left, .. }) in carried {
+            let left = match was_left {
                 Left::Zeros => Left::Zeros,
                 Left::Fill { phase } => {
                     let shift = src.start.wrapping_sub(dst) % PERIOD;
                     Left::Fill { phase: ((u64::from(phase) + shift) % PERIOD) as u8 }
                 }
             };
-            let to = dst + (range.start - src.start);
-            self.unwritten.set(to..to + (range.end - range.start), Unwritten { left, is_carried: true });
+            for (range, _) in contents.untouched(range, was_left) {
+                let to = dst + (range.start - src.start);
+                self.unwritten.set(to..to + (range.end - range.start), Unwritten { left, is_carried: true });
+            }
         }
     }
 
@@ -108,9 +110,9 @@ impl Init {
             return Vec::new();
         }
         let pieces = self.unwritten.pieces(range.clone());
-        let found = pieces.filter_map(|(range, Unwritten { left, is_carried })| {
-            let certainty = contents.untouched(range.clone(), *left)?;
-            Some(Uninitialised { range, is_carried: *is_carried, certainty })
+        let found = pieces.flat_map(|(range, Unwritten { left, is_carried })| {
+            let parts = contents.untouched(range, *left).into_iter();
+            parts.map(|(range, certainty)| Uninitialised { range, is_carried: *is_carried, certainty })
         });
         let found = found.collect();
         self.unwritten.clear(range);
@@ -152,14 +154,15 @@ mod tests {
     }
 
     impl Contents for Bytes {
-        fn untouched(&self, mut range: Range<u64>, left: Left) -> Option<Certainty> {
+        fn untouched(&self, range: Range<u64>, left: Left) -> Vec<(Range<u64>, Certainty)> {
             let byte = |at: u64| self.0[at as usize];
-            match left {
+            let (is_left, certainty) = match left {
                 Left::Fill { phase } => {
-                    range.all(|at| byte(at) == Self::pattern(at + u64::from(phase))).then_some(Certainty::Certain)
+                    (range.clone().all(|at| byte(at) == Self::pattern(at + u64::from(phase))), Certainty::Certain)
                 }
-                Left::Zeros => range.all(|at| byte(at) == 0).then_some(Certainty::Possible),
-            }
+                Left::Zeros => (range.clone().all(|at| byte(at) == 0), Certainty::Possible),
+            };
+            if is_left { vec![(range, certainty)] } else { Vec::new() }
         }
     }
 

@@ -78,8 +78,8 @@ impl Checks {
     pub const NONE: Self = Self { levels: [Level::Off; 6], core_is_optional: false };
     /// Every check that the AI CPU can make.
     pub const ALL: Self = Self { levels: [Level::Error; 6], core_is_optional: true };
-    /// Without a list. The race check is not part of it as long as calls are not recorded: it needs to know who queued a task.
-    pub const DEFAULT: Self = Self::NONE.with(Check::Init).with(Check::Free).with(Check::Calls).with(Check::Sync);
+    /// Without a list. `race` and `init` are not part of it: they are asked for.
+    pub const DEFAULT: Self = Self::NONE.with(Check::Free).with(Check::Calls).with(Check::Sync);
 
     /// Adds a check whose findings are errors.
     pub const fn with(self, check: Check) -> Self {

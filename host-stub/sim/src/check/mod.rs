@@ -9,15 +9,21 @@
 //! | [`report`] | what a report of a race says |
 //! | [`findings`] | what was found, until a call of the host returns it |
 //! | [`history`] | the last read and write of each actor for each byte; which of two accesses race |
-//! | [`init`] | bytes that were never written since their allocation |
+//! | [`init`], [`contents`] | bytes that were never written since their allocation; what their contents tell |
+//! | [`init_check`], [`init_report`] | the init check: uses of such bytes; what a report says |
+//! | [`start`] | the start rule: transfers come behind the wait for the start notify |
 //! | [`ranges`] | maps from byte ranges |
 
 pub mod calls;
+pub mod contents;
 pub mod findings;
 pub mod happens_before;
 pub mod history;
 pub mod init;
+pub mod init_check;
+pub mod init_report;
 pub mod list;
 pub mod race;
 pub mod ranges;
 pub mod report;
+pub mod start;

@@ -13,9 +13,12 @@ use super::findings::{Findings, Receiver};
 use super::happens_before::{CallId, HappensBefore, Who};
 use super::history::{Access, Conflict, History, Kind};
 use super::report::{CallPlace, Maker, Race, RacingAccess, RacyAllocation, ThreadName};
+use super::start::{Early, EarlyTask, StartRule};
 use crate::event::{Caller, Event, HostThread, NotifyUser, Observer, Origin, Queuer, Range, SiteId, TaskPlace, What};
 use crate::stream::StreamId;
 
+/// Kind of a task that waits, by name.
+const WAIT: &str = "notify wait";
 /// Launches that are kept without a look at what can be forgotten.
 const SMALL: usize = 256;
 
@@ -61,12 +64,16 @@ pub struct RaceCheck {
     drains_order: bool,
     /// The warning about that was given.
     has_warned: bool,
+    /// The start rule, if it is checked.
+    start: Option<StartRule>,
     findings: Arc<Findings>,
 }
 
 impl RaceCheck {
     /// A check of a device with the chip `soc`, which puts what it finds into `findings`.
-    pub fn new(findings: Arc<Findings>, soc: Soc) -> Self {
+    ///
+    /// It knows what comes before what, so that it follows the start rule of `sync`, too.
+    pub fn new(findings: Arc<Findings>, soc: Soc, start: Option<StartRule>) -> Self {
         Self {
             order: HappensBefore::default(),
             history: History::default(),
@@ -82,6 +89,7 @@ impl RaceCheck {
             drains_order: soc == Soc::Ascend950,
             has_warned: false,
             sweep_at: SMALL,
+            start,
             findings,
         }
     }
@@ -153,16 +161,10 @@ impl RaceCheck {
     fn named(&self, maker: Maker, kind: Kind) -> RacingAccess {
         let (kernel, thread) = match maker {
             Maker::Task { kernel, sq_id, .. } => {
-                let thread = self.threads.values().find(|thread| thread.sq_id == sq_id);
-                (kernel.and_then(|kernel| self.kernels.get(kernel as usize)).cloned(), thread)
+                (kernel.and_then(|kernel| self.kernels.get(kernel as usize)).cloned(), self.thread_name(sq_id))
             }
             _ => (None, None),
         };
-        let thread = thread.map(|thread| ThreadName {
-            index: thread.index,
-            count: thread.count,
-            place: CallPlace { caller: thread.caller, text: None },
-        });
         RacingAccess { maker, kind, kernel, thread, place: CallPlace::of_site(maker.site()) }
     }
 
@@ -208,6 +210,16 @@ impl RaceCheck {
         let (receiver, kernel) = (of.map(|of| Receiver::Stream(of.stream_id)), of.map(|of| of.kernel));
         let site = by.map_or(SiteId::UNKNOWN, |by| by.site);
         let maker = Maker::Task { kind, stream_id, sq_id, number, launch, kernel, site };
+        if let (Some(start), Some(launch)) = (&mut self.start, launch) {
+            if kind == WAIT {
+                start.wait_begins(launch, sq_id);
+            } else if writes.len != 0
+                && let Some((_, clock)) = self.order.now(Who::Queue(sq_id))
+                && let Some(early) = start.transfer_begins(launch, sq_id, clock, maker)
+            {
+                self.report_early(early);
+            }
+        }
         self.transfer(Who::Queue(sq_id), reads, writes, maker, receiver);
     }
 
@@ -219,6 +231,27 @@ impl RaceCheck {
         if writes.len != 0 {
             self.access(who, writes, Kind::Write, maker, receiver);
         }
+    }
+
+    /// The wait of queue `sq_id` for a notify is over.
+    fn wait_ended(&mut self, sq_id: u32, notify: u32) {
+        let (Some(start), Some((actor, clock))) = (&mut self.start, self.order.now(Who::Queue(sq_id))) else { return };
+        for early in start.wait_ends(sq_id, notify, actor, clock) {
+            self.report_early(early);
+        }
+    }
+
+    fn report_early(&self, (maker, notify, sq_id): Early) {
+        let Maker::Task { launch, .. } = maker else { return };
+        let task = self.named(maker, Kind::Write);
+        let receiver = launch.and_then(|launch| self.launches.get(&launch)).map(|of| Receiver::Stream(of.stream_id));
+        self.findings.add(EarlyTask { task, notify, waiter: self.thread_name(sq_id), count: 1 }, receiver);
+    }
+
+    fn thread_name(&self, sq_id: u32) -> Option<ThreadName> {
+        let thread = self.threads.values().find(|thread| thread.sq_id == sq_id)?;
+        let place = CallPlace { caller: thread.caller, text: None };
+        Some(ThreadName { index: thread.index, count: thread.count, place })
     }
 
     /// Who uses a notify. `None`: another device, whose order is not followed here.
@@ -311,6 +344,9 @@ impl Observer for RaceCheck {
             What::LaunchStarted { origin: Origin { launch, .. }, stream_id, ref kernel } => {
                 self.operation(stream_id);
                 self.order.launch_starts(launch, stream_id);
+                if let Some(start) = &mut self.start {
+                    start.launch_starts(launch, stream_id);
+                }
                 let kernel = self.kernel(kernel);
                 self.launches.insert(launch, Launch { stream_id, kernel });
                 if self.launches.len() >= self.sweep_at {
@@ -339,10 +375,16 @@ impl Observer for RaceCheck {
                 if let Some(who) = who.filter(|_| from != to) {
                     self.order.records(who, id);
                 }
+                if let (Some(start), NotifyUser::Stream(stream)) = (&mut self.start, by) {
+                    start.stream_records(stream, id);
+                }
             }
             What::NotifyTaken { id, by, to } => {
                 if let Some(who) = self.notify(by) {
                     self.order.takes(who, id, to != 0);
+                    if let Who::Queue(sq_id) = who {
+                        self.wait_ended(sq_id, id);
+                    }
                 }
             }
             What::LaunchQueued { .. }

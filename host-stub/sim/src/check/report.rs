@@ -91,7 +91,7 @@ impl CallPlace {
 }
 
 /// ` made at host.c:40`, if the place is known.
-fn at(f: &mut fmt::Formatter<'_>, what: &str, place: &CallPlace) -> fmt::Result {
+pub(super) fn at(f: &mut fmt::Formatter<'_>, what: &str, place: &CallPlace) -> fmt::Result {
     match (&place.text, place.caller) {
         (Some(text), _) => write!(f, "{what} at {text}"),
         (None, Caller::Source(place)) => write!(f, "{what} at {place}"),

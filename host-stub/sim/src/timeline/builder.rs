@@ -632,6 +632,7 @@ mod tests {
         let error = DeviceError::Deadlock(crate::deadlock::Deadlock {
             waits: Vec::new(),
             is_cycle: false,
+            doubled: None,
             found: crate::deadlock::Found::Certain,
         });
         let timeline = timeline(vec![

@@ -1,0 +1,139 @@
+//! Init check: uses of bytes that were never written.
+//!
+//! An observer of the event stream. A copy between ranges of the device carries the state of its bytes along; a reduce and a copy
+//! to the host use them.
+
+use std::collections::BTreeMap;
+use std::ops;
+use std::sync::Arc;
+
+use super::contents::left_in;
+use super::findings::{Findings, Receiver};
+use super::init::{Contents, Init};
+use super::init_report::{Reader, UninitialisedRead};
+use super::report::{CallPlace, RacyAllocation};
+use crate::alloc::Kind;
+use crate::event::{Event, Observer, Queuer, Range, SiteId, TaskPlace, What};
+use crate::stream::StreamId;
+
+/// Launches whose kernels are known: those whose tasks begin later are of no name.
+const LAUNCHES: usize = 1024;
+
+/// The observer.
+pub struct InitCheck<C> {
+    init: Init,
+    contents: C,
+    /// User allocations: length, and where they were made, by first byte.
+    allocations: BTreeMap<u64, (u64, SiteId)>,
+    /// Stream and kernel of the last launches.
+    launches: BTreeMap<u64, (StreamId, Arc<str>)>,
+    findings: Arc<Findings>,
+}
+
+fn bytes(range: Range) -> ops::Range<u64> {
+    // A task with a range that ends above 2^64 fails by itself.
+    range.addr..range.addr.saturating_add(range.len)
+}
+
+impl<C: Contents> InitCheck<C> {
+    /// A check that puts what it finds into `findings`.
+    pub fn new(findings: Arc<Findings>, contents: C) -> Self {
+        let (init, allocations, launches) = (Init::default(), BTreeMap::new(), BTreeMap::new());
+        Self { init, contents, allocations, launches, findings }
+    }
+
+    fn used(&mut self, range: Range, reader: &Reader, site: SiteId, receiver: Option<Receiver>) {
+        if self.init.is_written(bytes(range)) {
+            return;
+        }
+        for found in self.init.used(bytes(range), &self.contents) {
+            let block = self.allocations.range(..=found.range.start).next_back();
+            let allocation = block.map(|(addr, (len, site))| RacyAllocation {
+                range: Range { addr: *addr, len: *len },
+                place: CallPlace::of_site(*site),
+            });
+            let (reader, place) = (reader.clone(), CallPlace::of_site(site));
+            self.findings.add(UninitialisedRead { reader, place, found, allocation, count: 1 }, receiver);
+        }
+    }
+
+    /// A copy or reduce between two ranges of the device.
+    fn transfer(
+        &mut self,
+        reads: [Range; 2],
+        writes: Range,
+        reader: impl FnOnce() -> Reader,
+        site: SiteId,
+        receiver: Option<Receiver>,
+    ) {
+        let [src, operand] = reads;
+        if operand.len != 0 {
+            let reader = reader();
+            self.used(src, &reader, site, receiver);
+            self.used(operand, &reader, site, receiver);
+        }
+        if src.len == 0 || operand.len != 0 || self.init.is_written(bytes(src)) {
+            self.written(writes);
+        } else {
+            self.init.copied(writes.addr, bytes(src), &self.contents);
+        }
+    }
+
+    fn written(&mut self, range: Range) {
+        if range.len != 0 && !self.init.is_written(bytes(range)) {
+            self.init.written(bytes(range));
+        }
+    }
+
+    fn task_began(
+        &mut self,
+        task: TaskPlace,
+        kind: &'static str,
+        by: Option<Queuer>,
+        reads: [Range; 2],
+        writes: Range,
+    ) {
+        if writes.len == 0 || self.init.is_empty() {
+            return;
+        }
+        let launch = by.and_then(|by| self.launches.get(&by.origin.launch)).cloned();
+        let receiver = launch.as_ref().map(|(stream_id, _)| Receiver::Stream(*stream_id));
+        let site = by.map_or(SiteId::UNKNOWN, |by| by.site);
+        let reader = || Reader::Task { kind, task, kernel: launch.map(|(_, kernel)| kernel) };
+        self.transfer(reads, writes, reader, site, receiver);
+    }
+}
+
+impl<C: Contents + Send> Observer for InitCheck<C> {
+    fn on(&mut self, event: &Event) {
+        match event.what {
+            What::Alloc { range, kind: Kind::User, site, .. } => {
+                self.allocations.insert(range.addr, (range.len, site));
+                self.init.allocated(bytes(range), left_in(range.len));
+            }
+            What::Free { range, .. } => {
+                self.allocations.remove(&range.addr);
+                self.init.written(bytes(range));
+            }
+            What::HostCopy { host, reads, writes, site } if writes.len == 0 => {
+                self.used(reads, &Reader::HostCopy, site, Some(Receiver::Host(host)));
+            }
+            What::HostCopy { reads, writes, site, .. } => {
+                self.transfer([reads, Range::default()], writes, || Reader::HostCopy, site, None);
+            }
+            What::StreamTransfer { stream_id, reads, writes } => {
+                let receiver = Some(Receiver::Stream(stream_id));
+                let reader = || Reader::StreamTransfer { stream_id };
+                self.transfer(reads, writes, reader, SiteId::UNKNOWN, receiver);
+            }
+            What::LaunchStarted { origin, stream_id, ref kernel } => {
+                self.launches.insert(origin.launch, (stream_id, Arc::clone(kernel)));
+                if self.launches.len() > LAUNCHES {
+                    self.launches.pop_first();
+                }
+            }
+            What::TaskBegan { task, kind, by, reads, writes } => self.task_began(task, kind, by, reads, writes),
+            _ => {}
+        }
+    }
+}
