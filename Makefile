@@ -8,7 +8,7 @@ export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 HOST_STUB := cargo run --locked --release -p host-stub --
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-fast test-aarch64 soak card-test card-package mutants planted msrv loom miri memcheck fuzz bench ci fmt lint doc image linux lib capi install headers headers-check setup clean help
+.PHONY: run test test-fast test-aarch64 soak card-test card-package mutants planted msrv loom miri memcheck fuzz bench ci fmt lint doc image linux lib capi install toolkit headers headers-check setup clean help
 
 run: image ## copy 256 bytes through the AArch64 image and check them; FILE=path copies a file, ARGS="..." adds options
 ifeq ($(origin FILE),command line)
@@ -111,6 +111,10 @@ lib: setup ## build the libraries for C and C++, of the host and of kernels
 
 install: lib ## install headers and libraries for C and C++ below PREFIX (default /usr/local)
 	scripts/install.sh "$(TARGET_DIR)/lib" "$(or $(PREFIX),/usr/local)"
+
+toolkit: lib ## write a folder with the vendor's layout (ASCEND_HOME_PATH) to OUT
+	@[ -n "$(OUT)" ] || { echo 'toolkit: where to? make toolkit OUT=folder' >&2; exit 2; }
+	scripts/toolkit.sh "$(TARGET_DIR)/lib" "$(OUT)"
 
 KERNELS_OF_TESTS := $(addprefix tests/c/,copy_kernel.c control_kernel.c staged_copy.c cxx_kernel.cpp)
 

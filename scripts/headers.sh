@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # One version, so that two machines write the same bytes.
 readonly VERSION=0.29.4
 readonly HEADERS="acl/acl_base acl/acl_rt hccl/hccl_types hccl/hccl_comm hccl/hccl_res hccl/hccl_res_expt
-    hcomm/hcomm_res_defs hcomm/hcomm_primitives"
+    hccl/hccl_channel hccl/hccl_rank_graph hccl/hccl_launch hcomm/hcomm_res_defs hcomm/hcomm_res hcomm/hcomm_primitives"
 
 cbindgen=$(command -v cbindgen || true)
 if [ -z "$cbindgen" ] || [ "$("$cbindgen" --version)" != "cbindgen $VERSION" ]; then

@@ -16,11 +16,8 @@ to=${DESTDIR:-}$prefix
 pc_prefix=${prefix// /\\ }
 version=$(sed -n '/^\[workspace\.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-for folder in acl hccl hcomm; do
-    install -d "$to/include/$folder"
-    install -m 644 include/$folder/*.h "$to/include/$folder/"
-done
-install -m 644 include/*.h "$to/include/"
+# Headers, and the vendor's layout beside lib.
+scripts/toolkit.sh "$dir" "$prefix" ../lib/libhcomm_sim.so.0 >/dev/null
 install -d "$to/lib/pkgconfig" "$to/lib/cmake/hcomm-sim"
 install -m 644 "$dir/libhcomm_sim.a" "$to/lib/"
 install -m 755 "$dir/libhcomm_sim.so.0" "$to/lib/"

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::channel::ChannelHandle;
-use hcomm_aicpu::spec::comm::MAX_COMMS;
 use hcomm_aicpu::spec::thread::{Engine, MAX_THREADS, ThreadHandle};
 
 use crate::buffer::DeviceBuffer;
@@ -84,6 +83,15 @@ impl Comm {
     /// # Errors
     /// A buffer of 0 bytes, or `HCCL_BUFFSIZE` is needed and is not a valid size.
     pub fn with_options(device: &Device, options: CommOptions) -> Result<Self, Error> {
+        Self::named(device, options, None)
+    }
+
+    /// A communicator with a name of the program's; `None`: one that no other has had on this device.
+    ///
+    /// # Errors
+    /// As [`with_options`](Self::with_options), and a name that is empty, too long, or that of another communicator of
+    /// the device.
+    pub fn named(device: &Device, options: CommOptions, name: Option<&str>) -> Result<Self, Error> {
         let ccl_buffer_size = match options.ccl_buffer {
             Some(0) => return Err(Error::ZeroCclBuffer),
             Some(size) => size,
@@ -92,8 +100,7 @@ impl Comm {
                 Some(value) => buffsize(&value.to_string_lossy())?,
             },
         };
-        let added = lock(&device.0.comms).add(&*device.0.shared.memory);
-        let (slot, id, name) = added.ok_or(Error::NoComms(MAX_COMMS))?;
+        let (slot, id, name) = lock(&device.0.comms).add(&*device.0.shared.memory, name)?;
         Ok(Self {
             device: device.clone(),
             slot,
@@ -294,7 +301,7 @@ impl Comm {
         index: u32,
     ) -> Result<(), Error> {
         self.check_stream(stream, cpu_thread)?;
-        stream.submit(Op::NotifyRecord { id: self.notify_id(to, index)? })
+        stream.submit(Op::NotifyRecord { id: self.notify_id(to, index)? }).map(drop)
     }
 
     /// Makes later operations of `stream` wait for notify `index` of its thread `cpu_thread`, for up to `timeout_s`
@@ -310,7 +317,7 @@ impl Comm {
         timeout_s: u32,
     ) -> Result<(), Error> {
         self.check_stream(stream, cpu_thread)?;
-        stream.submit(Op::NotifyWait { id: self.notify_id(cpu_thread, index)?, timeout_s })
+        stream.submit(Op::NotifyWait { id: self.notify_id(cpu_thread, index)?, timeout_s }).map(drop)
     }
 
     fn check_stream(&self, stream: &Stream, cpu_thread: ThreadHandle) -> Result<(), Error> {

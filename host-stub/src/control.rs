@@ -49,7 +49,7 @@ impl Notify {
     /// A stream of another device, a failed device.
     pub fn record(&self, stream: &Stream) -> Result<(), Error> {
         self.check(stream)?;
-        stream.submit(Op::NotifyRecord { id: self.id })
+        stream.submit(Op::NotifyRecord { id: self.id }).map(drop)
     }
 
     /// Makes later operations of `stream` wait for it, for up to `timeout_s` seconds (0 = no limit), and clears it
@@ -59,7 +59,7 @@ impl Notify {
     /// As [`record`](Self::record).
     pub fn wait_and_reset(&self, stream: &Stream, timeout_s: u32) -> Result<(), Error> {
         self.check(stream)?;
-        stream.submit(Op::NotifyWait { id: self.id, timeout_s })
+        stream.submit(Op::NotifyWait { id: self.id, timeout_s }).map(drop)
     }
 
     fn check(&self, stream: &Stream) -> Result<(), Error> {

@@ -188,6 +188,7 @@ impl Device {
             image,
             linux,
             next_stream_id: AtomicU32::new(1),
+            next_event: AtomicU32::new(0),
             kernel_faults,
             findings,
             recording,
@@ -289,6 +290,18 @@ impl Device {
         self.check_range(src, len)?;
         let _call = self.host_copy(Range { addr: src.0, len }, Range { addr: dst.0, len });
         self.0.shared.memory.copy(dst.0, src.0, len)?;
+        self.0.check_findings(Receiver::Host(HostThread::current()))
+    }
+
+    /// Sets bytes of device memory to zero. Whole pages cost no memory. Does not wait for any stream.
+    ///
+    /// # Errors
+    /// The range is not inside one live allocation of the user, or the device has failed.
+    pub fn clear(&self, addr: DeviceAddr, len: u64) -> Result<(), Error> {
+        self.0.check_alive()?;
+        self.check_range(addr, len)?;
+        let _call = self.host_copy(Range::default(), Range { addr: addr.0, len });
+        self.0.shared.memory.punch(addr.0, len)?;
         self.0.check_findings(Receiver::Host(HostThread::current()))
     }
 

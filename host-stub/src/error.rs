@@ -14,6 +14,7 @@ use hcomm_sim::check::init_report::UninitialisedRead;
 use hcomm_sim::check::list::{BadCheck, CoreUnavailable};
 use hcomm_sim::check::report::Race;
 use hcomm_sim::check::start::EarlyTask;
+use hcomm_sim::comm_table::CommError;
 use hcomm_sim::error::{DeviceError, RT_TS_ERROR};
 use hcomm_sim::fabric::ChannelError;
 use hcomm_sim::memory::OutsideHbm;
@@ -135,6 +136,9 @@ pub enum Error {
         /// What it must be.
         must: &'static str,
     },
+    /// Environment variable `HCOMM_SIM_END`, or `--end`.
+    #[error("end of launches {0:?} (HCOMM_SIM_END): must be notify or queues")]
+    BadLaunchEnd(String),
     /// Size of the cclBuf.
     #[error("ccl buffer of 0 bytes: must be at least 1")]
     ZeroCclBuffer,
@@ -153,14 +157,14 @@ pub enum Error {
     /// An argument that a kernel's call would refuse too.
     #[error(transparent)]
     Argument(#[from] hcomm_aicpu::Error),
-    /// Every entry of the table of communicators is in use.
-    #[error("a device has room for {0} communicators, and all are in use: drop one first")]
-    NoComms(usize),
+    /// The table of communicators takes no more, or not this name.
+    #[error(transparent)]
+    Comm(#[from] CommError),
     /// Threads, or notifies of them, can't be used.
     #[error(transparent)]
     Thread(ThreadError),
-    /// A notify was used on a stream of another device.
-    #[error("a notify of the device in slot {device} can't be used on a stream of the device in slot {other}")]
+    /// A notify or event was used on a stream of another device.
+    #[error("a notify or event of the device in slot {device} can't be used on a stream of the device in slot {other}")]
     OtherDevice {
         /// Slot of the notify's device.
         device: usize,

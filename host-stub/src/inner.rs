@@ -51,6 +51,7 @@ pub(crate) struct Inner {
     pub(crate) image: Option<Arc<Image>>,
     pub(crate) linux: Option<Linux>,
     pub(crate) next_stream_id: AtomicU32,
+    pub(crate) next_event: AtomicU32,
     pub(crate) kernel_faults: Mutex<FaultCounter>,
     /// What the checks have found; `None`: there are none.
     pub(crate) findings: Option<Arc<Findings>>,
@@ -64,6 +65,11 @@ impl Inner {
     /// Numbers for `count` new streams: the first of them.
     pub(crate) fn stream_ids(&self, count: u32) -> u32 {
         self.next_stream_id.fetch_add(count, Ordering::Relaxed)
+    }
+
+    /// Number for a new event: the least significant 31 bits of a counter.
+    pub(crate) fn event_number(&self) -> u32 {
+        self.next_event.fetch_add(1, Ordering::Relaxed) & (u32::MAX >> 1)
     }
 
     /// The fault that the plan has for the next launch on a stream.

@@ -16,15 +16,16 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::device::Device;
 use crate::error::Error;
 use crate::kernel::{Kernel, misbehaviour};
-use crate::options::LAUNCH_TIMEOUT;
+use crate::options::{LAUNCH_TIMEOUT, LaunchEnd};
 use crate::product::Side;
 use hcomm_sim::alloc::Kind;
 use hcomm_sim::check::findings::Receiver;
 use hcomm_sim::deterministic::{HostWait, NoTurn};
 use hcomm_sim::event::{HostThread, SiteId, What};
+use hcomm_sim::host_transfer::HostWork;
 use hcomm_sim::inbox::Command;
 use hcomm_sim::reduce::Reduce;
-use hcomm_sim::stream::Waited;
+use hcomm_sim::stream::{Waited, Waiting};
 use hcomm_sim::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamShared};
 
 /// # Errors
@@ -143,7 +144,7 @@ impl Stream {
             entry: kernel.entry,
             args,
             timeout: options.timeout.or(inner.options.launch_timeout).unwrap_or(LAUNCH_TIMEOUT),
-            drain: options.drain,
+            drain: options.drain || inner.options.end == Some(LaunchEnd::Queues),
             expects_refusals: options.expects_refusals,
             number: 0,
             stats: Arc::clone(&stats),
@@ -187,7 +188,16 @@ impl Stream {
         if transfer.len == 0 {
             return Ok(());
         }
-        self.submit(Op::HostTransfer(transfer))
+        self.submit(Op::HostTransfer(transfer)).map(drop)
+    }
+
+    /// Queues work on device memory that the device does not do itself, such as a copy from the host. Does not wait.
+    ///
+    /// # Errors
+    /// A failed device. A range that is not inside one live allocation of the user is an error of the device when the
+    /// stream comes to it.
+    pub fn host_work(&self, work: HostWork) -> Result<(), Error> {
+        self.submit(Op::HostWork(work)).map(drop)
     }
 
     /// Records the notify with this id after the operations of the stream, as a CPU_TS thread of the host does
@@ -197,7 +207,7 @@ impl Stream {
     /// The product has no notifies that are named by their id, or the id is above the product's limit; a failed device.
     /// An id that is not allocated is an error of the stream.
     pub fn aclrt_notify_record(&self, id: u64) -> Result<(), Error> {
-        self.submit(Op::NotifyRecord { id: self.notify_id(id)? })
+        self.submit(Op::NotifyRecord { id: self.notify_id(id)? }).map(drop)
     }
 
     /// Makes later operations of the stream wait for the notify with this id for up to `timeout_s` seconds (0 = no limit)
@@ -206,7 +216,7 @@ impl Stream {
     /// # Errors
     /// As [`aclrt_notify_record`](Self::aclrt_notify_record).
     pub fn aclrt_notify_wait(&self, id: u64, timeout_s: u32) -> Result<(), Error> {
-        self.submit(Op::NotifyWait { id: self.notify_id(id)?, timeout_s })
+        self.submit(Op::NotifyWait { id: self.notify_id(id)?, timeout_s }).map(drop)
     }
 
     fn notify_id(&self, id: u64) -> Result<u32, Error> {
@@ -215,22 +225,22 @@ impl Stream {
         Ok(u32::try_from(id).ok().filter(|id| *id <= limit).ok_or(bad)?)
     }
 
-    /// Adds an operation to the stream.
-    pub(crate) fn submit(&self, op: Op) -> Result<(), Error> {
+    /// Adds an operation to the stream. Gives its place among all operations.
+    pub(crate) fn submit(&self, op: Op) -> Result<u64, Error> {
         self.device.0.check_alive()?;
         let events = &self.device.0.shared.events;
         let _call = events.host_call();
         let (host, stream_id, operation) = (HostThread::current(), self.id(), op.name());
-        let site = if matches!(op, Op::HostTransfer(_)) { events.site() } else { SiteId::UNKNOWN };
+        let site = if matches!(op, Op::HostTransfer(_) | Op::HostWork(_)) { events.site() } else { SiteId::UNKNOWN };
         events.send(|| What::Submitted { host, stream_id, operation, site });
-        self.shared.submit();
+        let place = self.shared.submit();
         self.device.0.shared.inbox.send(Command::Submit(self.id(), op));
         self.device.0.shared.turn.host_passes();
-        Ok(())
+        Ok(place)
     }
 
     /// The device that it belongs to.
-    pub(crate) fn device(&self) -> &Device {
+    pub fn device(&self) -> &Device {
         &self.device
     }
 
@@ -260,6 +270,17 @@ impl Stream {
         result.and_then(|()| self.device.0.check_findings(Receiver::Stream(self.id())))
     }
 
+    /// Waits until the operation in `place`, which [`submit`](Self::submit) gave, has completed, without a look at what
+    /// kernels have left.
+    pub(crate) fn wait_until(&self, place: u64, timeout: Duration) -> Result<(), Error> {
+        self.wait_with(&self.shared.begin_wait_until(place, timeout != Duration::MAX), timeout)
+    }
+
+    /// Place of the operation that was submitted last.
+    pub(crate) fn last_place(&self) -> u64 {
+        self.shared.submitted()
+    }
+
     fn wait_for(&self, timeout: Duration) -> Result<(), Error> {
         let waiting = self.shared.begin_wait(timeout != Duration::MAX);
         if waiting.needs_look() {
@@ -268,6 +289,10 @@ impl Stream {
             self.device.0.shared.events.send(|| What::Submitted { host, stream_id, operation, site });
             self.device.0.shared.inbox.send(Command::Submit(self.id(), Op::Synchronize));
         }
+        self.wait_with(&waiting, timeout)
+    }
+
+    fn wait_with(&self, waiting: &Waiting<'_>, timeout: Duration) -> Result<(), Error> {
         let (stream_id, mut outstanding, mut ended) = (self.id(), 0, None);
         let waited = self.device.0.shared.turn.host_waits(HostWait::Operations(timeout), &mut |slice| {
             let mut is_done = |slice| {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use hcomm_aicpu::spec::queue::DEFAULT_DEPTH;
@@ -32,6 +33,31 @@ pub enum Cpu {
     Linux,
 }
 
+/// Environment variable with the end of launches.
+pub const END_VAR: &str = "HCOMM_SIM_END";
+
+/// When a launch ends, and its stream goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LaunchEnd {
+    /// When the kernel has returned, as on a card: only notifies order its tasks with the stream.
+    #[default]
+    Notify,
+    /// When all queues that the kernel has rung have drained. No card does that.
+    Queues,
+}
+
+impl FromStr for LaunchEnd {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        match text {
+            "notify" => Ok(Self::Notify),
+            "queues" => Ok(Self::Queues),
+            _ => Err(Error::BadLaunchEnd(text.to_owned())),
+        }
+    }
+}
+
 /// How a device is opened.
 #[derive(Clone, Debug)]
 pub struct DeviceOptions {
@@ -49,6 +75,8 @@ pub struct DeviceOptions {
     /// `HCOMM_SIM_LAUNCH_TIMEOUT`, and without that variable 1900 s, above the 1856 s that a kernel waits for room in a full
     /// queue.
     pub launch_timeout: Option<Duration>,
+    /// When launches end. `None`: as `HCOMM_SIM_END` says, and without that variable [`LaunchEnd::Notify`].
+    pub end: Option<LaunchEnd>,
     /// QEMU only: the processor counts instructions exactly ([`LaunchStats::instructions`](crate::LaunchStats)), its cores
     /// take turns on one thread of the host, and it is several times slower. Otherwise the count is not valid.
     pub icount: bool,
@@ -90,6 +118,7 @@ impl Default for DeviceOptions {
             image: None,
             queue_depth: DEFAULT_DEPTH,
             launch_timeout: None,
+            end: None,
             icount: false,
             task_timeout: SchedulerConfig::default().task_timeout,
             overlap_is_warning: false,
@@ -127,7 +156,8 @@ impl DeviceOptions {
         let checks = self.checks.map_or_else(checks_of_environment, Ok)?;
         let checks = checks.without_core().map_err(Error::CoreUnavailable)?;
         let trace = self.trace_file()?.map(|file| file.path().to_owned());
-        Ok(Self { deadlock_limit, launch_timeout, checks: Some(checks), trace, ..self })
+        let end = self.end.map_or_else(end_of_environment, Ok)?;
+        Ok(Self { deadlock_limit, launch_timeout, checks: Some(checks), end: Some(end), trace, ..self })
     }
 
     /// The file that the options or the environment name.
@@ -170,6 +200,15 @@ fn limit_of_environment(limit: Option<Duration>, var: &'static str) -> Result<Op
     let text = value.to_string_lossy();
     let bad = |must| Error::BadLimit { var, value: text.clone().into_owned(), must };
     deadlock::parse_limit(&text).map(Some).map_err(bad)
+}
+
+/// The end of launches that `HCOMM_SIM_END` names; the default one without it.
+///
+/// # Errors
+/// [`Error::BadLaunchEnd`].
+fn end_of_environment() -> Result<LaunchEnd, Error> {
+    let Some(value) = std::env::var_os(END_VAR) else { return Ok(LaunchEnd::default()) };
+    value.to_string_lossy().parse()
 }
 
 /// The checks that `HCOMM_SIM_CHECK` lists; the default ones without it.

@@ -40,6 +40,65 @@
 #define ACL_NOTIFY_DEVICE_USE_ONLY 1
 
 /*
+ Flag of aclrtCreateStreamWithConfig: launches are to be fast. Makes no difference here.
+ */
+#define ACL_STREAM_FAST_LAUNCH 1
+
+/*
+ Flag of aclrtCreateStreamWithConfig: a synchronise is to be fast. Makes no difference here.
+ */
+#define ACL_STREAM_FAST_SYNC 2
+
+/*
+ Flag of aclrtCreateStreamWithConfig: a stream of models. Not simulated.
+ */
+#define ACL_STREAM_PERSISTENT 4
+
+/*
+ Flag of aclrtCreateStreamWithConfig: a deep queue. Makes no difference here.
+ */
+#define ACL_STREAM_HUGE 8
+
+/*
+ Flag of aclrtCreateStreamWithConfig: a stream that the AI CPU schedules. Not simulated.
+ */
+#define ACL_STREAM_CPU_SCHEDULE 16
+
+/*
+ Flag of aclrtCreateStreamWithConfig: a stream that only the device drives. Not simulated: kernels have the queues of threads.
+ */
+#define ACL_STREAM_DEVICE_USE_ONLY 32
+
+/*
+ Flag of aclrtCreateEventWithFlag: for waits of streams.
+ */
+#define ACL_EVENT_SYNC 1
+
+/*
+ Flag of aclrtCreateEventWithFlag: for queries.
+ */
+#define ACL_EVENT_CAPTURE_STREAM_PROGRESS 2
+
+/*
+ Flag of aclrtCreateEventWithFlag: for times. Every event has a time here.
+ */
+#define ACL_EVENT_TIME_LINE 8
+
+/*
+ Whether the last record of an event was reached.
+ */
+typedef enum aclrtEventRecordedStatus {
+    /*
+     Not recorded, or not reached.
+     */
+    ACL_EVENT_RECORDED_STATUS_NOT_READY = 0,
+    /*
+     Reached.
+     */
+    ACL_EVENT_RECORDED_STATUS_COMPLETE = 1,
+} aclrtEventRecordedStatus;
+
+/*
  How device memory is allocated. Any number is accepted: the simulated device has one kind of memory. Only
  ACL_MEM_ACCESS_USER_SPACE_READONLY is refused.
  */
@@ -137,6 +196,11 @@ typedef void *aclrtStream;
  A notify: one operation of a stream sets it, another one waits for it and clears it.
  */
 typedef void *aclrtNotify;
+
+/*
+ An event: a place that a stream reaches.
+ */
+typedef void *aclrtEvent;
 
 /*
  A loaded kernel binary.

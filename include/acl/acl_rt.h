@@ -70,6 +70,14 @@ const char *aclrtGetRecentErrMsg(void);
 aclError aclrtCreateStream(aclrtStream *stream);
 
 /*
+ As aclrtCreateStream, with a priority from 0 (highest) to 7 and flags ACL_STREAM_*. Priority and the flags FAST_LAUNCH,
+ FAST_SYNC and HUGE make no difference here; the other flags are refused with 200001.
+ */
+aclError aclrtCreateStreamWithConfig(aclrtStream *stream,
+                                     uint32_t priority,
+                                     uint32_t flag);
+
+/*
  Number of a stream, as messages name it.
  */
 aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId);
@@ -125,6 +133,55 @@ aclError aclrtWaitAndResetNotify(aclrtNotify notify,
 aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t *notifyId);
 
 /*
+ Makes an event on the calling thread's device, for waits and times.
+ */
+aclError aclrtCreateEvent(aclrtEvent *event);
+
+/*
+ As aclrtCreateEvent. `flag` is a sum of ACL_EVENT_SYNC, ACL_EVENT_CAPTURE_STREAM_PROGRESS and ACL_EVENT_TIME_LINE; here
+ each event can do all of it.
+ */
+aclError aclrtCreateEventWithFlag(aclrtEvent *event,
+                                  uint32_t flag);
+
+/*
+ Destroys an event. Streams that wait for a record of it go on when the record is reached.
+ */
+aclError aclrtDestroyEvent(aclrtEvent event);
+
+/*
+ Records an event after the operations of the stream. Does not wait. Later waits and queries are for the last record.
+ */
+aclError aclrtRecordEvent(aclrtEvent event,
+                          aclrtStream stream);
+
+/*
+ Makes later operations of the stream wait for the last record of an event so far. Does not wait itself. An event that was
+ never recorded is not waited for.
+ */
+aclError aclrtStreamWaitEvent(aclrtStream stream,
+                              aclrtEvent event);
+
+/*
+ Writes whether the last record of an event was reached; of an event that was never recorded it was not.
+ */
+aclError aclrtQueryEventStatus(aclrtEvent event,
+                               aclrtEventRecordedStatus *status);
+
+/*
+ Waits until the last record of an event is reached, and returns the first error of its stream. An event that was never
+ recorded is not waited for.
+ */
+aclError aclrtSynchronizeEvent(aclrtEvent event);
+
+/*
+ Writes the milliseconds between the last records of two events, which were both reached: time of this machine, not of a card.
+ */
+aclError aclrtEventElapsedTime(float *ms,
+                               aclrtEvent startEvent,
+                               aclrtEvent endEvent);
+
+/*
  Allocates `size` bytes of device memory.
  */
 aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
@@ -152,6 +209,15 @@ aclError aclrtMemset(void *devPtr,
                      size_t count);
 
 /*
+ As aclrtMemset, by the stream: the memory is filled when the stream comes to it. Host memory must stay valid until then.
+ */
+aclError aclrtMemsetAsync(void *devPtr,
+                          size_t maxCount,
+                          int32_t value,
+                          size_t count,
+                          aclrtStream stream);
+
+/*
  Bytes of memory of kind `attr` that the calling thread's device has, and how many of them are free.
  */
 aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total);
@@ -177,12 +243,41 @@ aclError aclrtMemcpy(void *dst,
                      aclrtMemcpyKind kind);
 
 /*
+ As aclrtMemcpy, by the stream: the bytes are read and written when the stream comes to it. Host memory must stay valid and
+ unchanged until then. Between two devices: 200001.
+ */
+aclError aclrtMemcpyAsync(void *dst,
+                          size_t destMax,
+                          const void *src,
+                          size_t count,
+                          aclrtMemcpyKind kind,
+                          aclrtStream stream);
+
+/*
  Loads the kernels that the operator description `binPath` (JSON) names, for the calling thread's device. `options` may
  be null.
  */
 aclError aclrtBinaryLoadFromFile(const char *binPath,
                                  aclrtBinaryLoadOptions *options,
                                  aclrtBinHandle *binHandle);
+
+/*
+ Loads a library of kernels from `length` bytes at `data`, for the calling thread's device. `options` names
+ ACL_RT_BINARY_LOAD_OPT_CPU_KERNEL_MODE with the value 2. aclrtRegisterCpuFunc gives its kernels.
+ */
+aclError aclrtBinaryLoadFromData(const void *data,
+                                 size_t length,
+                                 const aclrtBinaryLoadOptions *options,
+                                 aclrtBinHandle *binHandle);
+
+/*
+ The kernel of a binary of aclrtBinaryLoadFromData whose entry point is the function `funcName`. aclrtBinaryGetFunction finds
+ it as `kernelName` afterwards.
+ */
+aclError aclrtRegisterCpuFunc(aclrtBinHandle handle,
+                              const char *funcName,
+                              const char *kernelName,
+                              aclrtFuncHandle *funcHandle);
 
 /*
  The kernel that the description lists under `kernelName`.

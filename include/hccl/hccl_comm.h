@@ -53,6 +53,16 @@ HcclResult HcclCommInitRootInfo(uint32_t nRanks,
                                 HcclComm *comm);
 
 /*
+ As HcclCommInitRootInfo, with settings that HcclCommConfigInit has initialised: hcclBufferSize and hcclCommName; the others
+ are for hardware and make no difference.
+ */
+HcclResult HcclCommInitRootInfoConfig(uint32_t nRanks,
+                                      const HcclRootInfo *rootInfo,
+                                      uint32_t rank,
+                                      const HcclCommConfig *config,
+                                      HcclComm *comm);
+
+/*
  Name and meaning of a result, in English. Never null; valid until the process ends.
  */
 const char *HcclGetErrorString(HcclResult code);

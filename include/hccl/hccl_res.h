@@ -5,7 +5,49 @@
 
 #include "../acl/acl_base.h"
 #include "../hcomm/hcomm_res_defs.h"
+#include "hccl_channel.h"
 #include "hccl_types.h"
+
+#define HCCL_THREAD_CONFIG_MAGIC_WORD 0x0f0f0f2fu
+#define HCCL_THREAD_CONFIG_VERSION 1u
+
+/* Kind of threads. */
+typedef enum ThreadType {
+    THREAD_TYPE_INVALID = -1,
+    /* Their tasks run on a task scheduler. */
+    THREAD_TYPE_TS = 0
+} ThreadType;
+
+/* What HcclThreadResGetInfo is asked for. */
+typedef enum ThreadResType {
+    THREAD_RES_TYPE_INVALID = -1,
+    /* The stream of a thread: an aclrtStream. */
+    THREAD_RES_TYPE_STREAM = 0
+} ThreadResType;
+
+/* What threads are acquired with: ThreadConfigInit sets it to 0 notifies. */
+typedef struct ThreadConfig {
+    CommAbiHeader header;
+    uint16_t notifyNumPerThread;
+    uint8_t reserved[14];
+} ThreadConfig;
+
+/* Sets `count` configurations to 0 notifies. HCCL_E_PTR for null, unless there are 0. */
+static inline HcclResult ThreadConfigInit(ThreadConfig *configs, uint32_t count) {
+    const CommAbiHeader header = {HCCL_THREAD_CONFIG_VERSION, HCCL_THREAD_CONFIG_MAGIC_WORD, (uint32_t)sizeof(ThreadConfig), 0};
+    uint32_t at;
+    if (count == 0) {
+        return HCCL_SUCCESS;
+    }
+    if (configs == NULL) {
+        return HCCL_E_PTR;
+    }
+    memset(configs, 0, sizeof *configs * count);
+    for (at = 0; at < count; at++) {
+        configs[at].header = header;
+    }
+    return HCCL_SUCCESS;
+}
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,6 +79,40 @@ HcclResult HcclThreadAcquireWithStream(HcclComm comm,
 HcclResult HcclGetHcclBuffer(HcclComm comm,
                              void **buffer,
                              uint64_t *size);
+
+/*
+ As HcclGetHcclBuffer, and sets every byte of it to zero.
+ */
+HcclResult HcclGetHcclBufferCleared(HcclComm comm, void **buffer, uint64_t *size);
+
+/*
+ Writes what a thread of a communicator is made of. `type` is THREAD_RES_TYPE_STREAM, `infoLen` sizeof(aclrtStream), and
+ `info` gets the stream of a thread of the host; for a thread of kernels the result is 5.
+ */
+HcclResult HcclThreadResGetInfo(HcclComm comm,
+                                ThreadHandle thread,
+                                ThreadResType type,
+                                uint32_t infoLen,
+                                void **info);
+
+/*
+ As HcclThreadAcquire. `type` is THREAD_TYPE_TS; `config` has the notifies of each thread, and a head as ThreadConfigInit
+ writes it.
+ */
+HcclResult HcclThreadAcquireWithConfig(HcclComm comm,
+                                       CommEngine engine,
+                                       uint32_t threadNum,
+                                       ThreadType type,
+                                       const ThreadConfig *config,
+                                       ThreadHandle *threads);
+
+/*
+ Makes memory known to the channels of a communicator. Not simulated: the result is 5.
+ */
+HcclResult HcclCommMemReg(HcclComm comm,
+                          const char *memTag,
+                          const CommMem *mem,
+                          HcclMemHandle *memHandle);
 
 /*
  Makes `size` bytes of memory under a tag (at most 255 bytes): device memory for AICPU engines, host memory for

@@ -6,6 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hcomm_endpoint.h"
+
+/* Result of a function: 0, or a number of HcclResult. */
+typedef int32_t HcommResult;
+
 /*
  Who queues the tasks of a thread, and who carries them out.
  */
@@ -60,7 +65,7 @@ typedef enum HcommReduceOp {
 typedef uint64_t ThreadHandle;
 
 /*
- A channel between two ranks. No function makes one yet: kernels declare the type in structures of their own.
+ A channel between two ranks.
  */
 typedef uint64_t ChannelHandle;
 

@@ -7,7 +7,11 @@
 #include "hccl/hccl_comm.h"
 #include "hccl/hccl_res.h"
 #include "hccl/hccl_types.h"
+#include "hccl/hccl_channel.h"
+#include "hccl/hccl_launch.h"
+#include "hccl/hccl_rank_graph.h"
 #include "hccl/hcomm_primitives.h"
+#include "hcomm/hcomm_res.h"
 #include "hcomm/hcomm_kernel.h"
 #include "hcomm/hcomm_primitives.h"
 
@@ -147,6 +151,46 @@ SAME(offsetof(HcclCommConfig, hcclBufferName), 2098);
 SAME(offsetof(HcclCommConfig, hcclQos), 2228);
 SAME(offsetof(HcclCommConfig, hcclSymWinMaxMemSizePerRank), 2232);
 SAME(offsetof(HcclCommConfig, hcclChannelSqDepth), 2240);
+
+SAME(sizeof(CommAbiHeader), 16);
+SAME(sizeof(CommAddr), 40);
+SAME(offsetof(CommAddr, eid), 4);
+SAME(sizeof(EndpointLoc), 64);
+SAME(offsetof(EndpointLoc, device.superPodIdx), 16);
+SAME(sizeof(EndpointDesc), 160);
+SAME(offsetof(EndpointDesc, loc), 44);
+SAME(offsetof(EndpointDesc, raws), 108);
+SAME(sizeof(CommMem), 24);
+SAME(offsetof(CommMem, size), 16);
+SAME(sizeof(HcclChannelDesc), 496);
+SAME(offsetof(HcclChannelDesc, channelProtocol), 20);
+SAME(offsetof(HcclChannelDesc, localEndpoint), 24);
+SAME(offsetof(HcclChannelDesc, remoteEndpoint), 184);
+SAME(offsetof(HcclChannelDesc, notifyNum), 344);
+SAME(offsetof(HcclChannelDesc, memHandles), 352);
+SAME(offsetof(HcclChannelDesc, roceAttr.sl), 377);
+SAME(offsetof(HcclChannelDesc, ubMemAttr.pathMode), 364);
+SAME(sizeof(CommLink), 464);
+SAME(offsetof(CommLink, linkAttr.linkProtocol), 336);
+SAME(offsetof(CommLink, linkAttr.hop), 340);
+SAME(sizeof(ThreadConfig), 32);
+SAME(offsetof(ThreadConfig, notifyNumPerThread), 16);
+SAME(sizeof(HcclKernelFuncInfo), 528);
+SAME(offsetof(HcclKernelFuncInfo, argSize), 520);
+SAME(sizeof(HcclKernelLaunchCfg), 128);
+SAME(sizeof(HcclOpDesc), 360);
+SAME(sizeof(CommProtocol), 4);
+SAME(COMM_PROTOCOL_UB_CTP, 4);
+SAME(COMM_PROTOCOL_UBC_CTP, 4);
+SAME(COMM_PROTOCOL_UB_RTP, 9);
+SAME(COMM_ADDR_TYPE_EID, 3);
+SAME(ENDPOINT_LOC_TYPE_HOST, 1);
+SAME(COMM_MEM_TYPE_HOST, 1);
+SAME(THREAD_TYPE_TS, 0);
+SAME(THREAD_RES_TYPE_STREAM, 0);
+SAME(ACL_STREAM_DEVICE_USE_ONLY, 0x20);
+SAME(ACL_EVENT_TIME_LINE, 8);
+SAME(ACL_EVENT_RECORDED_STATUS_COMPLETE, 1);
 
 /* Programs print a u64 by %llu. */
 #ifdef __cplusplus

@@ -64,6 +64,14 @@ static void runtime(void) {
     CHECK(aclrtStreamGetId(WRONG, &number), ACL_ERROR_INVALID_RESOURCE_HANDLE);
     CHECK(aclrtMemset(NULL, 1, 0, 1), ACL_ERROR_INVALID_PARAM);
     CHECK(aclrtGetMemInfo(ACL_HBM_MEM, NULL, &bytes), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMemsetAsync(NULL, 1, 0, 1, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMemsetAsync(&bytes, 1, 0, 2, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMemsetAsync(&bytes, 1, 0, 1, WRONG), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtMemcpyAsync(NULL, 1, &bytes, 1, ACL_MEMCPY_DEFAULT, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMemcpyAsync(&bytes, 1, NULL, 1, ACL_MEMCPY_DEFAULT, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMemcpyAsync(&bytes, 1, &number, 2, ACL_MEMCPY_DEFAULT, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMemcpyAsync(&bytes, 1, &number, 1, (aclrtMemcpyKind)8, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMemcpyAsync(&bytes, 1, &number, 1, ACL_MEMCPY_DEFAULT, WRONG), ACL_ERROR_INVALID_RESOURCE_HANDLE);
     CHECK(aclrtPeekAtLastError((aclrtLastErrLevel)1), ACL_ERROR_INVALID_PARAM);
     CHECK(aclrtGetLastError((aclrtLastErrLevel)1), ACL_ERROR_INVALID_PARAM);
     CHECK_TRUE(HcclGetErrorString((HcclResult)-1) != NULL);
@@ -84,6 +92,58 @@ static void streams(void) {
     CHECK(aclrtDestroyStream(stream), ACL_ERROR_INVALID_RESOURCE_HANDLE);
     CHECK(aclrtSynchronizeStream(stream), ACL_ERROR_INVALID_RESOURCE_HANDLE);
     CHECK(aclrtSynchronizeStream(NULL), ACL_SUCCESS);
+}
+
+static void events(void) {
+    aclrtEvent event = UNTOUCHED;
+    aclrtEventRecordedStatus status;
+    aclrtStream elsewhere;
+    void *there = NULL, *here = NULL;
+    float ms;
+    CHECK(aclrtCreateStreamWithConfig(NULL, 0, 0), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtCreateStreamWithConfig(&elsewhere, 8, 0), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtCreateStreamWithConfig(&elsewhere, 0, 0x40), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtCreateStreamWithConfig(&elsewhere, 0, ACL_STREAM_DEVICE_USE_ONLY), 200001);
+    CHECK(aclrtCreateEvent(NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtCreateEventWithFlag(NULL, ACL_EVENT_SYNC), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtCreateEventWithFlag(&event, 0), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtCreateEventWithFlag(&event, 0x10), ACL_ERROR_INVALID_PARAM);
+    CHECK_TRUE(event == UNTOUCHED);
+    CHECK(aclrtCreateEvent(&event), ACL_SUCCESS);
+    CHECK(aclrtRecordEvent(NULL, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtRecordEvent(WRONG, NULL), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtRecordEvent(event, WRONG), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtStreamWaitEvent(NULL, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtStreamWaitEvent(WRONG, event), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtQueryEventStatus(NULL, &status), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtQueryEventStatus(event, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtQueryEventStatus(WRONG, &status), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtSynchronizeEvent(NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtSynchronizeEvent(WRONG), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtEventElapsedTime(NULL, event, event), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtEventElapsedTime(&ms, NULL, event), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtEventElapsedTime(&ms, event, WRONG), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtRecordEvent(event, NULL), ACL_SUCCESS);
+    CHECK(aclrtSynchronizeEvent(event), ACL_SUCCESS);
+    CHECK(aclrtEventElapsedTime(&ms, event, WRONG), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+
+    /* Of another device: event, and memory of a copy or fill. */
+    CHECK(MALLOC(&here, 64), ACL_SUCCESS);
+    CHECK(aclrtSetDevice(1), ACL_SUCCESS);
+    CHECK(aclrtCreateStream(&elsewhere), ACL_SUCCESS);
+    CHECK(MALLOC(&there, 64), ACL_SUCCESS);
+    CHECK(aclrtRecordEvent(event, elsewhere), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtStreamWaitEvent(elsewhere, event), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtMemcpyAsync(there, 64, here, 64, ACL_MEMCPY_DEVICE_TO_DEVICE, elsewhere), 200001);
+    CHECK(aclrtMemsetAsync(here, 64, 0, 64, elsewhere), 200001);
+    CHECK(aclrtMemcpyAsync(there, 65, &ms, 65, ACL_MEMCPY_HOST_TO_DEVICE, elsewhere), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtResetDevice(1), ACL_SUCCESS);
+    CHECK(aclrtSetDevice(0), ACL_SUCCESS);
+    CHECK(aclrtFree(here), ACL_SUCCESS);
+    CHECK(aclrtDestroyEvent(NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtDestroyEvent(event), ACL_SUCCESS);
+    CHECK(aclrtDestroyEvent(event), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK(aclrtRecordEvent(event, NULL), ACL_ERROR_INVALID_RESOURCE_HANDLE);
 }
 
 static void notifies(void) {
@@ -685,6 +745,7 @@ int main(int argc, char **argv) {
     devices();
     runtime();
     streams();
+    events();
     notifies();
     notifies_run_out();
     memory();

@@ -8,6 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "hccl/hccl_channel.h"
+#include "hccl/hccl_launch.h"
+#include "hccl/hccl_rank_graph.h"
+#include "hcomm/hcomm_res.h"
 #include "session.h"
 
 namespace {
@@ -15,6 +23,11 @@ namespace {
 const char *description, *moment;
 Session session;
 aclrtNotify notify;
+aclrtEvent event, reached;
+ThreadHandle pooled;
+HcclRootInfo second_root;
+char *library;
+size_t library_len;
 aclrtArgsHandle args;
 HcclRootInfo root;
 pthread_key_t key;
@@ -27,6 +40,18 @@ void report(const char *call, const char *text) {
 
 #define CALL(call) report(#call, call)
 
+// The library beside the description, in memory.
+void read_library() {
+    std::string path(description);
+    path.replace(path.find_last_of('/') + 1, std::string::npos, "libcopy_kernel.so");
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    CHECK_TRUE(!bytes.empty());
+    library_len = bytes.size();
+    library = static_cast<char *>(malloc(library_len));
+    memcpy(library, bytes.data(), library_len);
+}
+
 void prepare() {
     // A thread that has had a message before its end has another one later.
     CHECK(aclrtDestroyStream(nullptr), ACL_ERROR_INVALID_PARAM);
@@ -35,6 +60,14 @@ void prepare() {
     session_copy(&session, 1);
     CHECK(aclrtCreateNotify(&notify, ACL_NOTIFY_DEFAULT), ACL_SUCCESS);
     CHECK(HcclGetRootInfo(&root), HCCL_SUCCESS);
+    CHECK(HcclGetRootInfo(&second_root), HCCL_SUCCESS);
+    CHECK(aclrtCreateEvent(&event), ACL_SUCCESS);
+    CHECK(aclrtCreateEvent(&reached), ACL_SUCCESS);
+    CHECK(aclrtRecordEvent(reached, session.stream), ACL_SUCCESS);
+    CHECK(aclrtSynchronizeEvent(reached), ACL_SUCCESS);
+    const uint32_t notifies = 1;
+    CHECK(HcommThreadAlloc(COMM_ENGINE_AICPU_TS, 1, &notifies, &pooled), HCCL_SUCCESS);
+    read_library();
     CHECK(aclrtKernelArgsInit(session.function, &args), ACL_SUCCESS);
 }
 
@@ -57,6 +90,8 @@ void call_device_and_memory() {
     report("aclrtMemcpy from", aclrtMemcpy(bytes, 16, session.param.userIn, 16, ACL_MEMCPY_DEVICE_TO_HOST));
     size_t free_bytes, total;
     CALL(aclrtMemset(session.param.userIn, 16, 1, 16));
+    CALL(aclrtMemsetAsync(session.param.userIn, 16, 1, 16, session.stream));
+    CALL(aclrtMemcpyAsync(session.param.cclBuf, 16, session.param.userIn, 16, ACL_MEMCPY_DEVICE_TO_DEVICE, session.stream));
     CALL(aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total));
     void *host = nullptr;
     CALL(aclrtMallocHost(&host, 64));
@@ -72,11 +107,23 @@ void call_streams_and_notifies() {
     uint32_t id;
     int32_t number;
     CALL(aclrtCreateStream(&stream));
+    CALL(aclrtCreateStreamWithConfig(&stream, 0, ACL_STREAM_FAST_LAUNCH));
     CALL(aclrtStreamGetId(session.stream, &number));
     CALL(aclrtCreateNotify(&second, ACL_NOTIFY_DEFAULT));
     CALL(aclrtGetNotifyId(notify, &id));
     CALL(aclrtRecordNotify(notify, session.stream));
     CALL(aclrtWaitAndResetNotify(notify, session.stream, 30));
+    aclrtEvent made;
+    aclrtEventRecordedStatus status;
+    float ms;
+    CALL(aclrtCreateEvent(&made));
+    CALL(aclrtCreateEventWithFlag(&made, ACL_EVENT_SYNC));
+    CALL(aclrtRecordEvent(event, session.stream));
+    CALL(aclrtStreamWaitEvent(session.stream, event));
+    CALL(aclrtQueryEventStatus(event, &status));
+    CALL(aclrtSynchronizeEvent(event));
+    CALL(aclrtEventElapsedTime(&ms, reached, reached));
+    CALL(aclrtDestroyEvent(event));
 }
 
 void call_communicator() {
@@ -90,6 +137,9 @@ void call_communicator() {
     CALL(HcclGetErrorString(HCCL_SUCCESS));
     CALL(HcclCommInitAll(1, &device, &comm));
     CALL(HcclCommInitRootInfo(1, &root, 0, &comm));
+    HcclCommConfig config;
+    HcclCommConfigInit(&config);
+    CALL(HcclCommInitRootInfoConfig(1, &second_root, 0, &config, &comm));
     CALL(HcclGetRootInfo(&root));
     CALL(HcclGetCommName(session.comm, name));
     CALL(HcclGetRankId(session.comm, &number));
@@ -98,6 +148,32 @@ void call_communicator() {
     CALL(HcclThreadAcquireWithStream(session.comm, COMM_ENGINE_CPU_TS, session.stream, 1, &thread));
     CALL(HcclThreadExportToCommEngine(session.comm, 1, &session.param.thread, COMM_ENGINE_CPU_TS, &thread));
     CALL(HcclGetHcclBuffer(session.comm, &ptr, &size));
+    CALL(HcclGetHcclBufferCleared(session.comm, &ptr, &size));
+    ThreadConfig threads;
+    (void)ThreadConfigInit(&threads, 1);
+    CALL(HcclThreadAcquireWithConfig(session.comm, COMM_ENGINE_AICPU_TS, 1, THREAD_TYPE_TS, &threads, &thread));
+    CALL(HcclThreadResGetInfo(session.comm, session.pair.cpuThread, THREAD_RES_TYPE_STREAM, sizeof ptr, &ptr));
+    const uint32_t notifies = 1;
+    CALL(HcommThreadAlloc(COMM_ENGINE_AICPU_TS, 1, &notifies, &thread));
+    CALL(HcommThreadFree(&pooled, 1));
+    HcclChannelDesc channel;
+    (void)HcclChannelDescInit(&channel, 1);
+    ChannelHandle handle = 0;
+    CommLink *links;
+    CommMem *mems, mem = {COMM_MEM_TYPE_DEVICE, session.param.userIn, 16};
+    HcclMemHandle mem_handle;
+    char **tags;
+    CALL(HcclChannelAcquire(session.comm, COMM_ENGINE_AICPU_TS, &channel, 0, &handle));
+    CALL(HcclChannelQuery(session.comm, COMM_ENGINE_AICPU_TS, &channel, 0, &handle));
+    CALL(HcclChannelDestroy(session.comm, &handle, 1));
+    CALL(HcclChannelGetHcclBuffer(session.comm, handle, &ptr, &size));
+    CALL(HcclChannelGetRemoteMems(session.comm, handle, &number, &mems, &tags));
+    CALL(HcclCommMemReg(session.comm, "tag", &mem, &mem_handle));
+    CALL(HcclRankGraphGetLinks(session.comm, 0, 0, 1, &links, &number));
+    CALL(HcclRankGraphGetRankSizeByLayer(session.comm, 0, &number));
+    const HcclOpDesc op = {};
+    const HcclKernelFuncInfo info = {};
+    CALL(HcclAicpuKernelLaunch(session.comm, &op, &info, session.param.thread, session.stream, nullptr));
     CALL(HcclEngineCtxCreate(session.comm, "tag", COMM_ENGINE_CPU_TS, 8, &ptr));
     CALL(HcclEngineCtxCopy(session.comm, COMM_ENGINE_CPU_TS, "tag", bytes, 8, 0));
     CALL(HcclEngineCtxGet(session.comm, "tag", COMM_ENGINE_CPU_TS, &ptr, &size));
@@ -114,6 +190,12 @@ void call_kernel() {
     param.len = SESSION_LEN;
     CALL(aclrtBinaryLoadFromFile(description, nullptr, &binary));
     CALL(aclrtBinaryGetFunction(session.binary, "CopyLen", &function));
+    aclrtBinaryLoadOption in_data = {ACL_RT_BINARY_LOAD_OPT_CPU_KERNEL_MODE, {}};
+    in_data.value.cpuKernelMode = 2;
+    const aclrtBinaryLoadOptions options = {&in_data, 1};
+    binary = session.binary;
+    CALL(aclrtBinaryLoadFromData(library, library_len, &options, &binary));
+    CALL(aclrtRegisterCpuFunc(binary, "copy_len", "CopyOfData", &function));
     CALL(aclrtKernelArgsInit(session.function, &second));
     CALL(aclrtKernelArgsAppend(args, &param, sizeof param, &place));
     CALL(aclrtKernelArgsFinalize(args));

@@ -13,6 +13,8 @@ pub type aclError = c_int;
 pub type aclrtStream = *mut c_void;
 /// A notify: one operation of a stream sets it, another one waits for it and clears it.
 pub type aclrtNotify = *mut c_void;
+/// An event: a place that a stream reaches.
+pub type aclrtEvent = *mut c_void;
 /// A loaded kernel binary.
 pub type aclrtBinHandle = *mut c_void;
 /// A kernel of a binary.
@@ -26,6 +28,36 @@ pub type aclrtParamHandle = *mut c_void;
 pub const ACL_NOTIFY_DEFAULT: u32 = 0;
 /// Flag of aclrtCreateNotify: for kernels; streams can use it, too.
 pub const ACL_NOTIFY_DEVICE_USE_ONLY: u32 = 1;
+
+/// Flag of aclrtCreateStreamWithConfig: launches are to be fast. Makes no difference here.
+pub const ACL_STREAM_FAST_LAUNCH: u32 = 0x1;
+/// Flag of aclrtCreateStreamWithConfig: a synchronise is to be fast. Makes no difference here.
+pub const ACL_STREAM_FAST_SYNC: u32 = 0x2;
+/// Flag of aclrtCreateStreamWithConfig: a stream of models. Not simulated.
+pub const ACL_STREAM_PERSISTENT: u32 = 0x4;
+/// Flag of aclrtCreateStreamWithConfig: a deep queue. Makes no difference here.
+pub const ACL_STREAM_HUGE: u32 = 0x8;
+/// Flag of aclrtCreateStreamWithConfig: a stream that the AI CPU schedules. Not simulated.
+pub const ACL_STREAM_CPU_SCHEDULE: u32 = 0x10;
+/// Flag of aclrtCreateStreamWithConfig: a stream that only the device drives. Not simulated: kernels have the queues of threads.
+pub const ACL_STREAM_DEVICE_USE_ONLY: u32 = 0x20;
+
+/// Flag of aclrtCreateEventWithFlag: for waits of streams.
+pub const ACL_EVENT_SYNC: u32 = 0x1;
+/// Flag of aclrtCreateEventWithFlag: for queries.
+pub const ACL_EVENT_CAPTURE_STREAM_PROGRESS: u32 = 0x2;
+/// Flag of aclrtCreateEventWithFlag: for times. Every event has a time here.
+pub const ACL_EVENT_TIME_LINE: u32 = 0x8;
+
+/// Whether the last record of an event was reached.
+#[repr(C)]
+pub enum aclrtEventRecordedStatus {
+    /// Not recorded, or not reached.
+    ACL_EVENT_RECORDED_STATUS_NOT_READY = 0,
+    /// Reached.
+    ACL_EVENT_RECORDED_STATUS_COMPLETE = 1,
+}
+pub use aclrtEventRecordedStatus::{ACL_EVENT_RECORDED_STATUS_COMPLETE, ACL_EVENT_RECORDED_STATUS_NOT_READY};
 
 /// How device memory is allocated. Any number is accepted: the simulated device has one kind of memory. Only
 /// ACL_MEM_ACCESS_USER_SPACE_READONLY is refused.

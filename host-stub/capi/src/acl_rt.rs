@@ -5,13 +5,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::acl_base::{
-    aclError, aclrtArgsHandle, aclrtBinHandle, aclrtBinaryLoadOptions, aclrtFuncHandle, aclrtLaunchKernelCfg,
-    aclrtMallocConfig, aclrtNotify, aclrtParamHandle, aclrtPlaceHolderInfo, aclrtStream,
+    aclError, aclrtArgsHandle, aclrtBinHandle, aclrtBinaryLoadOptions, aclrtEvent, aclrtFuncHandle,
+    aclrtLaunchKernelCfg, aclrtMallocConfig, aclrtNotify, aclrtParamHandle, aclrtPlaceHolderInfo, aclrtStream,
 };
 use super::call::{Out, acl, bytes_arg, not_null, text_arg};
 use super::process::current_device;
-use super::{binary, comm, device, fill, init, last_error, launch, memory, notify, recent, stream, support};
+use super::{
+    binary, binary_data, comm, device, event, fill, init, last_error, launch, memory, memory_async, notify, recent,
+    stream, support,
+};
 
+type aclrtEventRecordedStatus = c_int;
 type aclrtLastErrLevel = c_int;
 type aclrtMemAttr = c_int;
 type aclrtMemMallocPolicy = c_int;
@@ -116,6 +120,18 @@ pub unsafe extern "C" fn aclrtCreateStream(stream: *mut aclrtStream) -> aclError
     })
 }
 
+/// As aclrtCreateStream, with a priority from 0 (highest) to 7 and flags ACL_STREAM_*. Priority and the flags FAST_LAUNCH,
+/// FAST_SYNC and HUGE make no difference here; the other flags are refused with 200001.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtCreateStreamWithConfig(stream: *mut aclrtStream, priority: u32, flag: u32) -> aclError {
+    acl("aclrtCreateStreamWithConfig", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(stream, "stream") }?;
+        out.set(pointer(stream::create_with(priority, flag)?));
+        Ok(())
+    })
+}
+
 /// Number of a stream, as messages name it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclrtStreamGetId(stream: aclrtStream, stream_id: *mut i32) -> aclError {
@@ -195,6 +211,83 @@ pub unsafe extern "C" fn aclrtGetNotifyId(notify: aclrtNotify, notify_id: *mut u
     })
 }
 
+/// Makes an event on the calling thread's device, for waits and times.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtCreateEvent(event: *mut aclrtEvent) -> aclError {
+    acl("aclrtCreateEvent", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(event, "event") }?;
+        out.set(pointer(event::create(event::DEFAULT_FLAG)?));
+        Ok(())
+    })
+}
+
+/// As aclrtCreateEvent. `flag` is a sum of ACL_EVENT_SYNC, ACL_EVENT_CAPTURE_STREAM_PROGRESS and ACL_EVENT_TIME_LINE; here
+/// each event can do all of it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtCreateEventWithFlag(event: *mut aclrtEvent, flag: u32) -> aclError {
+    acl("aclrtCreateEventWithFlag", || {
+        // SAFETY: see above.
+        let out = unsafe { Out::new(event, "event") }?;
+        out.set(pointer(event::create(flag)?));
+        Ok(())
+    })
+}
+
+/// Destroys an event. Streams that wait for a record of it go on when the record is reached.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtDestroyEvent(event: aclrtEvent) -> aclError {
+    acl("aclrtDestroyEvent", || event::destroy(event.addr() as u64))
+}
+
+/// Records an event after the operations of the stream. Does not wait. Later waits and queries are for the last record.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtRecordEvent(event: aclrtEvent, stream: aclrtStream) -> aclError {
+    acl("aclrtRecordEvent", || event::record(event.addr() as u64, stream.addr() as u64))
+}
+
+/// Makes later operations of the stream wait for the last record of an event so far. Does not wait itself. An event that was
+/// never recorded is not waited for.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtStreamWaitEvent(stream: aclrtStream, event: aclrtEvent) -> aclError {
+    acl("aclrtStreamWaitEvent", || event::wait_on(stream.addr() as u64, event.addr() as u64))
+}
+
+/// Writes whether the last record of an event was reached; of an event that was never recorded it was not.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtQueryEventStatus(event: aclrtEvent, status: *mut aclrtEventRecordedStatus) -> aclError {
+    acl("aclrtQueryEventStatus", || {
+        not_null([(event, "event"), (status.cast(), "status")])?;
+        // SAFETY: see above.
+        let out = unsafe { Out::new(status, "status") }?;
+        out.set(event::status(event.addr() as u64)?);
+        Ok(())
+    })
+}
+
+/// Waits until the last record of an event is reached, and returns the first error of its stream. An event that was never
+/// recorded is not waited for.
+#[unsafe(no_mangle)]
+pub extern "C" fn aclrtSynchronizeEvent(event: aclrtEvent) -> aclError {
+    acl("aclrtSynchronizeEvent", || event::synchronize(event.addr() as u64))
+}
+
+/// Writes the milliseconds between the last records of two events, which were both reached: time of this machine, not of a card.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtEventElapsedTime(
+    ms: *mut f32,
+    start_event: aclrtEvent,
+    end_event: aclrtEvent,
+) -> aclError {
+    acl("aclrtEventElapsedTime", || {
+        not_null([(ms.cast(), "ms"), (start_event, "startEvent"), (end_event, "endEvent")])?;
+        // SAFETY: see above.
+        let out = unsafe { Out::new(ms, "ms") }?;
+        out.set(event::elapsed_ms(start_event.addr() as u64, end_event.addr() as u64)?);
+        Ok(())
+    })
+}
+
 /// Allocates `size` bytes of device memory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aclrtMalloc(dev_ptr: *mut *mut c_void, size: usize, policy: aclrtMemMallocPolicy) -> aclError {
@@ -236,6 +329,20 @@ pub extern "C" fn aclrtFree(dev_ptr: *mut c_void) -> aclError {
 pub unsafe extern "C" fn aclrtMemset(dev_ptr: *mut c_void, max_count: usize, value: i32, count: usize) -> aclError {
     // SAFETY: see above.
     acl("aclrtMemset", || unsafe { fill::fill(dev_ptr, max_count, value, count) })
+}
+
+/// As aclrtMemset, by the stream: the memory is filled when the stream comes to it. Host memory must stay valid until then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtMemsetAsync(
+    dev_ptr: *mut c_void,
+    max_count: usize,
+    value: i32,
+    count: usize,
+    stream: aclrtStream,
+) -> aclError {
+    let stream = stream.addr() as u64;
+    // SAFETY: see above.
+    acl("aclrtMemsetAsync", || unsafe { memory_async::set(dev_ptr, max_count, value, count, stream) })
 }
 
 /// Bytes of memory of kind `attr` that the calling thread's device has, and how many of them are free.
@@ -282,6 +389,22 @@ pub unsafe extern "C" fn aclrtMemcpy(
     acl("aclrtMemcpy", || unsafe { memory::copy(dst, dest_max, src, count, kind) })
 }
 
+/// As aclrtMemcpy, by the stream: the bytes are read and written when the stream comes to it. Host memory must stay valid and
+/// unchanged until then. Between two devices: 200001.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtMemcpyAsync(
+    dst: *mut c_void,
+    dest_max: usize,
+    src: *const c_void,
+    count: usize,
+    kind: aclrtMemcpyKind,
+    stream: aclrtStream,
+) -> aclError {
+    let stream = stream.addr() as u64;
+    // SAFETY: see above.
+    acl("aclrtMemcpyAsync", || unsafe { memory_async::copy(dst, dest_max, src, count, kind, stream) })
+}
+
 /// Loads the kernels that the operator description `binPath` (JSON) names, for the calling thread's device. `options` may
 /// be null.
 #[unsafe(no_mangle)]
@@ -296,6 +419,51 @@ pub unsafe extern "C" fn aclrtBinaryLoadFromFile(
         // SAFETY: see above.
         let mode = unsafe { binary::mode(options) }?;
         out.set(pointer(binary::load(Path::new(OsStr::from_bytes(path)), mode)?));
+        Ok(())
+    })
+}
+
+/// Loads a library of kernels from `length` bytes at `data`, for the calling thread's device. `options` names
+/// ACL_RT_BINARY_LOAD_OPT_CPU_KERNEL_MODE with the value 2. aclrtRegisterCpuFunc gives its kernels.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtBinaryLoadFromData(
+    data: *const c_void,
+    length: usize,
+    options: *const aclrtBinaryLoadOptions,
+    bin_handle: *mut aclrtBinHandle,
+) -> aclError {
+    acl("aclrtBinaryLoadFromData", || {
+        not_null([(data, "data"), (bin_handle.cast(), "binHandle")])?;
+        // SAFETY: see above.
+        let (bytes, out) = unsafe { (bytes_arg(data, length as u64, "data")?, Out::new(bin_handle, "binHandle")?) };
+        // SAFETY: see above.
+        binary_data::check_mode(unsafe { binary::mode(options) }?)?;
+        out.set(pointer(binary_data::load(bytes)?));
+        Ok(())
+    })
+}
+
+/// The kernel of a binary of aclrtBinaryLoadFromData whose entry point is the function `funcName`. aclrtBinaryGetFunction finds
+/// it as `kernelName` afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aclrtRegisterCpuFunc(
+    handle: aclrtBinHandle,
+    func_name: *const c_char,
+    kernel_name: *const c_char,
+    func_handle: *mut aclrtFuncHandle,
+) -> aclError {
+    acl("aclrtRegisterCpuFunc", || {
+        not_null([
+            (handle, "handle"),
+            (func_name.cast(), "funcName"),
+            (kernel_name.cast(), "kernelName"),
+            (func_handle.cast(), "funcHandle"),
+        ])?;
+        // SAFETY: see above.
+        let (function, name) = unsafe { (text_arg(func_name, "funcName")?, text_arg(kernel_name, "kernelName")?) };
+        // SAFETY: see above.
+        let out = unsafe { Out::new(func_handle, "funcHandle") }?;
+        out.set(pointer(binary_data::register(handle.addr() as u64, function, name)?));
         Ok(())
     })
 }

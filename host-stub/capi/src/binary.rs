@@ -37,6 +37,8 @@ pub enum Mode {
     OnDevice,
     /// 1: beside the description.
     Beside,
+    /// 2: in the bytes that are loaded.
+    InData,
 }
 
 /// Mode that the options of a load select.
@@ -64,8 +66,9 @@ pub unsafe fn mode(options: *const aclrtBinaryLoadOptions) -> Result<Mode, CallE
         mode = match (number(option.r#type), value) {
             (CPU_KERNEL_MODE, 0) => Mode::OnDevice,
             (CPU_KERNEL_MODE, 1) => Mode::Beside,
+            (CPU_KERNEL_MODE, 2) => Mode::InData,
             (CPU_KERNEL_MODE, value) => {
-                let must = "must be 0 or 1 for a file";
+                let must = "must be 0, 1 or 2";
                 return Err(CallError::OutOfRange { what: "cpuKernelMode", value: value.into(), must });
             }
             // The time of loading a kernel makes no difference here.
@@ -86,6 +89,10 @@ pub unsafe fn mode(options: *const aclrtBinaryLoadOptions) -> Result<Mode, CallE
 /// # Errors
 /// No device; [`BinaryError`].
 pub fn load(path: &Path, mode: Mode) -> Result<u64, CallError> {
+    if mode == Mode::InData {
+        let must = "must be 0 or 1 for a file";
+        return Err(CallError::OutOfRange { what: "cpuKernelMode", value: 2, must });
+    }
     let (index, device) = current_device()?;
     let text =
         file::read(path, DESCRIPTION_MAX).map_err(|source| BinaryError::Read { path: path.to_owned(), source })?;
@@ -93,7 +100,7 @@ pub fn load(path: &Path, mode: Mode) -> Result<u64, CallError> {
         serde_json::from_slice(&text).map_err(|source| BinaryError::NotJson { path: path.to_owned(), source })?;
     let cpu = device.options().cpu;
     let (operators, libraries, read) = Default::default();
-    let mut binary = Binary { index, device, path: path.to_owned(), operators, libraries, read };
+    let mut binary = Binary { index, device, path: path.to_owned(), operators, libraries, read, data: None };
     for (name, value) in object(path, "the file", &json)? {
         let (library, function) = operator(path, name, value)?;
         let library = match (cpu, mode) {
@@ -174,7 +181,8 @@ fn find_library(path: &Path, mode: Mode, name: &str) -> Result<PathBuf, BinaryEr
 }
 
 impl Binary {
-    fn open_library(&mut self, path: &Path) -> Result<(), BinaryError> {
+    /// Loads a library into this process.
+    pub fn open_library(&mut self, path: &Path) -> Result<(), BinaryError> {
         if self.libraries.contains_key(path) {
             return Ok(());
         }
@@ -186,7 +194,7 @@ impl Binary {
     }
 
     /// Reads a library that the runner is to load.
-    fn read_library(&mut self, path: &Path) -> Result<(), CallError> {
+    pub fn read_library(&mut self, path: &Path) -> Result<(), CallError> {
         if self.read.contains_key(path) {
             return Ok(());
         }
@@ -213,6 +221,11 @@ impl Binary {
             let known = self.operators.keys().cloned().collect();
             return Err(BinaryError::NoOperator { path: self.path.clone(), name: name.to_owned(), known }.into());
         };
+        self.kernel_of(operator)
+    }
+
+    /// The kernel whose library and function are known.
+    pub fn kernel_of(&self, operator: &Operator) -> Result<Kernel, CallError> {
         if let Some(library) = self.read.get(&operator.library) {
             if !library.has(&operator.function) {
                 return Err(self.no_function(operator).into());
@@ -255,6 +268,9 @@ fn load_error(path: &Path, reason: &impl ToString) -> BinaryError {
 /// Unknown binary; [`BinaryError`].
 pub fn function(binary: u64, name: &[u8]) -> Result<u64, CallError> {
     let found = Arc::clone(process().binaries.get(binary)?);
+    if let Some(handle) = found.registered(name) {
+        return Ok(handle);
+    }
     // JSON is UTF-8: a name that is not UTF-8 must not match, not even with replacement characters.
     let kernel = found.kernel(&String::from_utf8_lossy(name))?;
     let mut process = process();

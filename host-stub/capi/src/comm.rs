@@ -7,16 +7,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 
+use super::comm_config::CommConfig;
 use super::error::CallError;
 use super::host_block::HostBlock;
-use super::objects::{CommEntry, Context, ThreadEntry};
-use super::process::{current_device, process};
+use super::objects::{CommEntry, Context, StreamEntry, ThreadEntry};
+use super::process::{Process, current_device, process};
 use super::support;
 use super::{device, stream};
 use host_stub::Device;
 use host_stub::Error;
 use host_stub::Stream;
-use host_stub::comm::Comm;
+use host_stub::comm::{Comm, CommOptions};
 use host_stub::product::{Acquire, Refusal, Side};
 use host_stub::thread::{ThreadConfig, ThreadError};
 
@@ -39,8 +40,9 @@ fn get(handle: u64) -> Result<Arc<CommEntry>, CallError> {
     process().comms.get(handle).cloned()
 }
 
-fn create(index: i32, device: Device) -> Result<u64, CallError> {
-    let comm = Comm::new(&device)?;
+fn create(index: i32, device: Device, config: &CommConfig) -> Result<u64, CallError> {
+    let options = CommOptions { ccl_buffer: config.ccl_buffer };
+    let comm = Comm::named(&device, options, config.name.as_deref())?;
     let entry = CommEntry { index, device, comm, contexts: Mutex::default() };
     Ok(process().comms.insert(Arc::new(entry)))
 }
@@ -54,10 +56,39 @@ pub fn init_all(ndev: u32, first: impl FnOnce() -> i32) -> Result<u64, CallError
         0 => Err(CallError::OutOfRange { what: "ndev", value: 0, must: "must be at least 1" }),
         1 => {
             let index = first();
-            create(index, device::open(index)?)
+            create(index, device::open(index)?, &CommConfig::default())
         }
         _ => Err(CallError::NotSupported(format!("{ndev} ranks: a communicator has one"))),
     }
+}
+
+/// Handle of a communicator of this library on device `index`, for threads without one of the program.
+///
+/// # Errors
+/// The device is not open, or has no room for it.
+pub fn for_threads(index: i32) -> Result<u64, CallError> {
+    let device = process().devices.get(&index).ok_or(CallError::NoDevice)?.device.clone();
+    create(index, device, &CommConfig::default())
+}
+
+/// Releases live threads.
+///
+/// # Errors
+/// A handle that is not that of a live thread; none is released then.
+pub fn release(threads: &[ThreadHandle]) -> Result<(), CallError> {
+    let mut process = process();
+    let mut released = Vec::new();
+    for handle in threads {
+        let known = process.threads.get(&handle.0).copied().ok_or_else(|| no_thread(handle.0))?;
+        released.push((process.comms.get(known.comm)?.clone(), *handle));
+    }
+    let streams = forget_threads(&mut process, |thread| threads.contains(&thread.handle));
+    drop(process);
+    for (entry, handle) in released {
+        entry.comm.release_threads(&[handle]);
+    }
+    drop(streams);
+    Ok(())
 }
 
 /// Bytes that name a communicator to be made.
@@ -80,7 +111,12 @@ pub fn root_info() -> Result<[u8; ROOT_INFO_HEAD], CallError> {
 ///
 /// # Errors
 /// No device, not one rank, not rank 0, bytes that [`root_info`] has not given, or that have been used.
-pub fn init_root(n_ranks: u32, root_info: [u8; ROOT_INFO_HEAD], rank: u32) -> Result<u64, CallError> {
+pub fn init_root(
+    n_ranks: u32,
+    root_info: [u8; ROOT_INFO_HEAD],
+    rank: u32,
+    config: &CommConfig,
+) -> Result<u64, CallError> {
     match n_ranks {
         0 => return Err(CallError::OutOfRange { what: "nRanks", value: 0, must: "must be at least 1" }),
         1 => {}
@@ -95,7 +131,7 @@ pub fn init_root(n_ranks: u32, root_info: [u8; ROOT_INFO_HEAD], rank: u32) -> Re
     if magic != ROOT_INFO_MAGIC || !process().root_infos.remove(&id) {
         return Err(CallError::Invalid("the root info is not one of HcclGetRootInfo, or has been used".to_owned()));
     }
-    create(index, device)
+    create(index, device, config)
 }
 
 /// Destroys a communicator: its threads, its buffer and its contexts end. The call waits for the host's tasks on
@@ -106,11 +142,11 @@ pub fn init_root(n_ranks: u32, root_info: [u8; ROOT_INFO_HEAD], rank: u32) -> Re
 pub fn destroy(handle: u64) -> Result<(), CallError> {
     let mut process = process();
     let entry = process.comms.remove(handle)?;
-    process.threads.retain(|_, thread| thread.comm != handle);
+    let streams = forget_threads(&mut process, |thread| thread.comm == handle);
     drop(process);
     // Outside the lock: the scheduler may be working on its queues.
     let waited = entry.comm.synchronize();
-    drop(entry);
+    drop((entry, streams));
     Ok(waited?)
 }
 
@@ -152,6 +188,17 @@ pub fn hccl_buffer(handle: u64) -> Result<(u64, u64), CallError> {
     Ok((addr.0, size))
 }
 
+/// As [`hccl_buffer`], with every byte zero.
+///
+/// # Errors
+/// As [`hccl_buffer`]; a device that has failed.
+pub fn cleared_buffer(handle: u64) -> Result<(u64, u64), CallError> {
+    let entry = get(handle)?;
+    let (addr, size) = entry.comm.hccl_buffer()?;
+    entry.device.clear(addr, size)?;
+    Ok((addr.0, size))
+}
+
 /// Acquires threads: all of them, or none.
 ///
 /// # Errors
@@ -165,7 +212,14 @@ pub fn acquire(handle: u64, engine: i32, count: u32, notifies: u32) -> Result<Ve
     let config = ThreadConfig { engine, ..ThreadConfig::new(count).notifies(notifies) };
     let threads = entry.comm.acquire_threads_at(&config, entry.comm.caller())?;
     let index = entry.index;
-    add(threads.iter().map(|thread| ThreadEntry { handle: *thread, index, comm: handle, engine, stream: None }))?;
+    add(threads.iter().map(|thread| ThreadEntry {
+        handle: *thread,
+        index,
+        comm: handle,
+        engine,
+        stream: None,
+        own_stream: None,
+    }))?;
     Ok(threads)
 }
 
@@ -199,8 +253,49 @@ pub fn acquire_with_stream(
         return Err(CallError::Invalid(format!("a communicator of device {index} with a stream of device {other}")));
     }
     let thread = entry.comm.acquire_thread_with_stream_at(&of_stream.stream, notify_count, entry.comm.caller())?;
-    add([ThreadEntry { handle: thread, index: entry.index, comm: handle, engine, stream: Some(stream) }])?;
+    let index = entry.index;
+    add([ThreadEntry { handle: thread, index, comm: handle, engine, stream: Some(stream), own_stream: None }])?;
     Ok(thread)
+}
+
+/// Handle of the stream of a thread of the host.
+///
+/// # Errors
+/// Unknown communicator, a thread that is not one of its live threads; a thread of kernels, whose queue no program has a
+/// handle for.
+pub fn stream_of_thread(handle: u64, thread: u64) -> Result<u64, CallError> {
+    let entry = get(handle)?;
+    let known = self::thread(thread)?;
+    if known.comm != handle {
+        return Err(CallError::NoHandle { kind: "live thread of this communicator", handle: thread });
+    }
+    if known.engine != Engine::CPU_TS {
+        let text = "the stream of a thread of kernels: the device drives it, and no function of the host takes it";
+        return Err(CallError::NotSupported(text.to_owned()));
+    }
+    if let Some(stream) = known.stream.or(known.own_stream) {
+        return Ok(stream);
+    }
+    let stream = entry.comm.thread_stream(known.handle)?;
+    let mut process = process();
+    let stream = process.streams.insert(StreamEntry { index: entry.index, stream });
+    // Of two threads that ask at the same time the first one's answer counts.
+    let Some(known) = process.threads.get_mut(&thread) else { return Err(no_thread(thread)) };
+    let kept = *known.own_stream.get_or_insert(stream);
+    let unused = if kept == stream { None } else { process.streams.remove(stream).ok() };
+    drop(process);
+    drop(unused);
+    Ok(kept)
+}
+
+/// Removes the threads for which `is_gone` is true. Gives the streams whose handles end with them: to be dropped outside the
+/// lock.
+fn forget_threads(process: &mut Process, is_gone: impl Fn(&ThreadEntry) -> bool) -> Vec<StreamEntry> {
+    let gone: Vec<u64> =
+        process.threads.iter().filter(|(_, thread)| is_gone(thread)).map(|(handle, _)| *handle).collect();
+    let gone = gone.iter().filter_map(|handle| process.threads.remove(handle)?.own_stream);
+    let streams: Vec<u64> = gone.collect();
+    streams.into_iter().filter_map(|stream| process.streams.remove(stream).ok()).collect()
 }
 
 /// # Errors
@@ -250,7 +345,11 @@ pub fn thread(handle: u64) -> Result<ThreadEntry, CallError> {
         return Err(CallError::Null("thread"));
     }
     let found = process().threads.get(&handle).copied();
-    found.ok_or(CallError::NoHandle { kind: "live thread of this process", handle })
+    found.ok_or_else(|| no_thread(handle))
+}
+
+fn no_thread(handle: u64) -> CallError {
+    CallError::NoHandle { kind: "live thread of this process", handle }
 }
 
 /// Communicator and stream of a thread of the host.

@@ -75,7 +75,13 @@ pub fn open(index: i32) -> Result<Device, CallError> {
         return Ok(open.device.clone());
     }
     let device = Device::open(options()?)?;
-    let open = OpenDevice { device: device.clone(), users: Vec::new(), default_stream: None, _in_use: InUse::new() };
+    let open = OpenDevice {
+        device: device.clone(),
+        users: Vec::new(),
+        default_stream: None,
+        thread_pool: None,
+        _in_use: InUse::new(),
+    };
     process().devices.insert(index, open);
     Ok(device)
 }
@@ -140,10 +146,11 @@ fn close(mut process: MutexGuard<'_, Process>, index: i32) {
     let comms = process.comms.extract(|comm| comm.index == index);
     let streams = process.streams.extract(|entry| entry.index == index);
     let notifies = process.notifies.extract(|entry| entry.index == index);
+    let events = process.events.extract(|entry| entry.index == index);
     let binaries = process.binaries.extract(|binary| binary.index == index);
     process.functions.extract(|function| function.index == index);
     process.args.extract(|args| args.index == index);
     drop(process);
     // Outside the lock: releasing queues waits for a scheduler that may be working.
-    drop((comms, streams, notifies, binaries, device));
+    drop((comms, streams, notifies, events, binaries, device));
 }

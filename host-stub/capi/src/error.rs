@@ -11,6 +11,7 @@ use super::codes::{
     ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
 };
 use hcomm_sim::alloc::AllocError;
+use hcomm_sim::comm_table::CommError;
 use hcomm_sim::error::RT_TS_ERROR;
 use host_stub::Error;
 use host_stub::loader::LoadError;
@@ -139,6 +140,11 @@ impl CallError {
     }
 }
 
+/// What functions of channels answer.
+pub fn no_channels() -> CallError {
+    CallError::NotSupported("channels between ranks: a communicator has one rank here".to_owned())
+}
+
 fn acl_code_of(error: &Error) -> i32 {
     match error {
         // Every later call returns the first error of a device, not its consequences.
@@ -152,6 +158,7 @@ fn acl_code_of(error: &Error) -> i32 {
         Error::Timeout { .. } => ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
         Error::Load(LoadError::NoSuchKernel { .. }) => ACL_ERROR_KERNEL_NOT_FOUND,
         Error::WrongCpu(_) | Error::Load(LoadError::Library { .. }) => ACL_ERROR_OP_LOAD_FAILED,
+        Error::BadLaunchEnd(_) | Error::BadChecks(_) => ACL_ERROR_INVALID_PARAM,
         _ => ACL_ERROR_RT_FAILURE,
     }
 }
@@ -162,6 +169,8 @@ fn hccl_code_of(error: &Error) -> i32 {
         Error::Access(_) | Error::OutsideHbm(_) | Error::Free(_) => code::HCCL_E_PARA,
         Error::BadThreadCount(_) | Error::BadNotifyCount(_) | Error::BadDepth(_) => code::HCCL_E_PARA,
         Error::BadBuffSize(_) | Error::ZeroCclBuffer => code::HCCL_E_PARA,
+        Error::BadLaunchEnd(_) | Error::BadChecks(_) => code::HCCL_E_PARA,
+        Error::Comm(CommError::BadName(_) | CommError::NameTaken(_)) => code::HCCL_E_PARA,
         Error::Refused(refusal) => refusal.code(),
         Error::Argument(error) => error.code(),
         Error::Thread(error) => match error {

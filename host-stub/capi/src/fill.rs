@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use hcomm_aicpu::spec::DeviceAddr;
 
 use super::error::CallError;
+use super::memory::check_host_len;
 use super::process::{Place, current_device, place_of};
 use host_stub::Device;
 
@@ -24,12 +25,7 @@ const HBM: [i32; 5] = [1, 4, 5, 8, 9];
 /// # Safety
 /// A range of the host can be written.
 pub unsafe fn fill(ptr: *mut c_void, max: usize, value: i32, count: usize) -> Result<(), CallError> {
-    if ptr.is_null() {
-        return Err(CallError::Null("devPtr"));
-    }
-    if count > max {
-        return Err(CallError::OutOfRange { what: "count", value: count as i128, must: "must be at most maxCount" });
-    }
+    check(ptr, max, count)?;
     // Nothing is looked at, also one past the end of a range.
     if count == 0 {
         return Ok(());
@@ -38,25 +34,46 @@ pub unsafe fn fill(ptr: *mut c_void, max: usize, value: i32, count: usize) -> Re
     match place_of(ptr.addr() as u64) {
         Place::Closed => Err(CallError::Invalid(format!("{ptr:p} is device memory of a device that is not open"))),
         Place::Device(device) => fill_device(&device, DeviceAddr::from(ptr), byte, count as u64),
-        Place::Host => match isize::try_from(count) {
-            Ok(_) => {
-                // SAFETY: not null, and the caller owes `count` bytes that can be written.
-                unsafe { ptr.cast::<u8>().write_bytes(byte, count) };
-                Ok(())
-            }
-            Err(_) => {
-                Err(CallError::OutOfRange { what: "count", value: count as i128, must: "more than there is memory" })
-            }
-        },
+        Place::Host => {
+            check_host_len(count)?;
+            // SAFETY: not null, and the caller owes `count` bytes that can be written.
+            unsafe { ptr.cast::<u8>().write_bytes(byte, count) };
+            Ok(())
+        }
     }
+}
+
+/// # Errors
+/// Null, or more bytes than the destination has.
+pub fn check(ptr: *mut c_void, max: usize, count: usize) -> Result<(), CallError> {
+    if ptr.is_null() {
+        return Err(CallError::Null("devPtr"));
+    }
+    if count > max {
+        return Err(CallError::OutOfRange { what: "count", value: count as i128, must: "must be at most maxCount" });
+    }
+    Ok(())
 }
 
 fn fill_device(device: &Device, addr: DeviceAddr, byte: u8, count: u64) -> Result<(), CallError> {
     device.check_range(addr, count)?;
+    Ok(in_steps(addr, byte, count, |addr, part| device.copy_in(addr, part))?)
+}
+
+/// Writes `count` times `byte`, by `write`, a part at a time.
+///
+/// # Errors
+/// The first of `write`.
+pub fn in_steps<E>(
+    addr: DeviceAddr,
+    byte: u8,
+    count: u64,
+    mut write: impl FnMut(DeviceAddr, &[u8]) -> Result<(), E>,
+) -> Result<(), E> {
     let bytes = vec![byte; count.min(STEP as u64) as usize];
     for offset in (0..count).step_by(STEP) {
         let part = &bytes[..(count - offset).min(STEP as u64) as usize];
-        device.copy_in(DeviceAddr(addr.0 + offset), part)?;
+        write(DeviceAddr(addr.0 + offset), part)?;
     }
     Ok(())
 }

@@ -4,8 +4,9 @@ use std::ffi::{c_char, c_int};
 
 use super::call::{Out, hccl, not_null};
 use super::comm;
+use super::comm_config::CommConfig;
 use super::error_text;
-use super::hccl_types::{COMM_NAME_MAX_LENGTH, HCCL_ROOT_INFO_BYTES, HcclComm, HcclRootInfo};
+use super::hccl_types::{COMM_NAME_MAX_LENGTH, HCCL_ROOT_INFO_BYTES, HcclComm, HcclCommConfig, HcclRootInfo};
 
 type HcclResult = c_int;
 
@@ -54,7 +55,31 @@ pub unsafe extern "C" fn HcclCommInitRootInfo(
         let out = unsafe { Out::new(comm, "comm") }?;
         // SAFETY: not null, so the caller owes a root info, whose bytes may have any value.
         let head = unsafe { root_info.cast::<[u8; comm::ROOT_INFO_HEAD]>().read_unaligned() };
-        let handle = comm::init_root(n_ranks, head, rank)?;
+        let handle = comm::init_root(n_ranks, head, rank, &CommConfig::default())?;
+        out.set(std::ptr::without_provenance_mut(handle as usize));
+        Ok(())
+    })
+}
+
+/// As HcclCommInitRootInfo, with settings that HcclCommConfigInit has initialised: hcclBufferSize and hcclCommName; the others
+/// are for hardware and make no difference.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclCommInitRootInfoConfig(
+    n_ranks: u32,
+    root_info: *const HcclRootInfo,
+    rank: u32,
+    config: *const HcclCommConfig,
+    comm: *mut HcclComm,
+) -> HcclResult {
+    hccl("HcclCommInitRootInfoConfig", || {
+        not_null([(root_info.cast(), "rootInfo"), (config.cast(), "config"), (comm.cast(), "comm")])?;
+        // SAFETY: see above.
+        let out = unsafe { Out::new(comm, "comm") }?;
+        // SAFETY: not null, so the caller owes a root info, whose bytes may have any value.
+        let head = unsafe { root_info.cast::<[u8; comm::ROOT_INFO_HEAD]>().read_unaligned() };
+        // SAFETY: not null, so the caller owes a configuration; any bits are one.
+        let config = CommConfig::read(&unsafe { config.read_unaligned() })?;
+        let handle = comm::init_root(n_ranks, head, rank, &config)?;
         out.set(std::ptr::without_provenance_mut(handle as usize));
         Ok(())
     })

@@ -5,11 +5,34 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use super::acl_base::aclrtStream;
 use super::call::{Out, bytes_arg, hccl, not_null};
 use super::comm;
+use super::error::{CallError, no_channels};
 use super::hccl_types::HcclComm;
-use super::hcomm_res_defs::ThreadHandle;
+use super::hcomm_res_defs::{CommAbiHeader, CommMem, ThreadHandle};
 
 type HcclResult = c_int;
 type CommEngine = c_int;
+type ThreadType = c_int;
+type ThreadResType = c_int;
+
+/// Memory that HcclCommMemReg has made known.
+pub type HcclMemHandle = *mut c_void;
+
+/// Magic word of ThreadConfig.
+pub const HCCL_THREAD_CONFIG_MAGIC_WORD: u32 = 0x0f0f_0f2f;
+/// ThreadType: threads whose tasks a task scheduler runs.
+const THREAD_TYPE_TS: c_int = 0;
+/// ThreadResType: the stream of a thread.
+const THREAD_RES_TYPE_STREAM: c_int = 0;
+
+/// What threads are acquired with.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ThreadConfig {
+    pub header: CommAbiHeader,
+    pub notifyNumPerThread: u16,
+    pub reserved: [u8; 14],
+}
+const _: () = assert!(size_of::<ThreadConfig>() == 32 && std::mem::offset_of!(ThreadConfig, notifyNumPerThread) == 16);
 
 // SAFETY of all functions below: as in `acl_rt`.
 
@@ -74,6 +97,109 @@ pub unsafe extern "C" fn HcclGetHcclBuffer(comm: HcclComm, buffer: *mut *mut c_v
         buffer.set(std::ptr::with_exposed_provenance_mut(addr as usize));
         size.set(bytes);
         Ok(())
+    })
+}
+
+/// As HcclGetHcclBuffer, and sets every byte of it to zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclGetHcclBufferCleared(
+    comm: HcclComm,
+    buffer: *mut *mut c_void,
+    size: *mut u64,
+) -> HcclResult {
+    hccl("HcclGetHcclBufferCleared", || {
+        not_null([(comm, "comm")])?;
+        // SAFETY: see above.
+        let (buffer, size) = unsafe { (Out::new(buffer, "buffer")?, Out::new(size, "size")?) };
+        let (addr, bytes) = comm::cleared_buffer(comm.addr() as u64)?;
+        buffer.set(std::ptr::with_exposed_provenance_mut(addr as usize));
+        size.set(bytes);
+        Ok(())
+    })
+}
+
+/// Writes what a thread of a communicator is made of. `type` is THREAD_RES_TYPE_STREAM, `infoLen` sizeof(aclrtStream), and
+/// `info` gets the stream of a thread of the host; for a thread of kernels the result is 5.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclThreadResGetInfo(
+    comm: HcclComm,
+    thread: ThreadHandle,
+    r#type: ThreadResType,
+    info_len: u32,
+    info: *mut *mut c_void,
+) -> HcclResult {
+    hccl("HcclThreadResGetInfo", || {
+        let thread_ptr = std::ptr::without_provenance(thread as usize);
+        not_null([(comm, "comm"), (thread_ptr, "thread"), (info.cast(), "info")])?;
+        // SAFETY: see above.
+        let out = unsafe { Out::new(info, "info") }?;
+        if r#type != THREAD_RES_TYPE_STREAM {
+            let must = "must be THREAD_RES_TYPE_STREAM (0)";
+            return Err(CallError::OutOfRange { what: "type", value: r#type.into(), must });
+        }
+        if info_len as usize != size_of::<aclrtStream>() {
+            let must = "must be sizeof(aclrtStream) (8)";
+            return Err(CallError::OutOfRange { what: "infoLen", value: info_len.into(), must });
+        }
+        let stream = comm::stream_of_thread(comm.addr() as u64, thread)?;
+        out.set(std::ptr::without_provenance_mut(stream as usize));
+        Ok(())
+    })
+}
+
+/// As HcclThreadAcquire. `type` is THREAD_TYPE_TS; `config` has the notifies of each thread, and a head as ThreadConfigInit
+/// writes it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclThreadAcquireWithConfig(
+    comm: HcclComm,
+    engine: CommEngine,
+    thread_num: u32,
+    r#type: ThreadType,
+    config: *const ThreadConfig,
+    threads: *mut ThreadHandle,
+) -> HcclResult {
+    hccl("HcclThreadAcquireWithConfig", || {
+        not_null([(comm, "comm"), (config.cast(), "config"), (threads.cast(), "threads")])?;
+        if r#type != THREAD_TYPE_TS {
+            let must = "must be THREAD_TYPE_TS (0)";
+            return Err(CallError::OutOfRange { what: "type", value: r#type.into(), must });
+        }
+        // SAFETY: not null, so the caller owes a configuration; any bits are one.
+        let config = unsafe { config.read_unaligned() };
+        let CommAbiHeader { version, magicWord, size, .. } = config.header;
+        if magicWord != HCCL_THREAD_CONFIG_MAGIC_WORD || size as usize != size_of::<ThreadConfig>() || version == 0 {
+            let text = format!(
+                "config (version {version}, magic word {magicWord:#x}, size {size}): initialise it with ThreadConfigInit"
+            );
+            return Err(CallError::Invalid(text));
+        }
+        let acquired = comm::acquire(comm.addr() as u64, engine, thread_num, config.notifyNumPerThread.into())?;
+        for (index, thread) in acquired.iter().enumerate() {
+            // SAFETY: not null, and the caller owes room for `threadNum` handles.
+            unsafe { threads.add(index).write_unaligned(thread.0) };
+        }
+        Ok(())
+    })
+}
+
+/// Makes memory known to the channels of a communicator. Not simulated: the result is 5.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn HcclCommMemReg(
+    comm: HcclComm,
+    mem_tag: *const c_char,
+    mem: *const CommMem,
+    mem_handle: *mut HcclMemHandle,
+) -> HcclResult {
+    hccl("HcclCommMemReg", || {
+        let pointers = [
+            (comm.cast_const(), "comm"),
+            (mem_tag.cast(), "memTag"),
+            (mem.cast(), "mem"),
+            (mem_handle.cast_const().cast(), "memHandle"),
+        ];
+        not_null(pointers)?;
+        comm::check(comm.addr() as u64)?;
+        Err(no_channels())
     })
 }
 

@@ -126,13 +126,7 @@ pub unsafe fn copy(
     kind: i32,
 ) -> Result<(), CallError> {
     not_null([(dst, "dst"), (src, "src")])?;
-    if count > dest_max {
-        let must = "must be at most destMax";
-        return Err(CallError::OutOfRange { what: "count", value: count as i128, must });
-    }
-    if !(0..=MEMCPY_KIND_MAX).contains(&kind) {
-        return Err(CallError::OutOfRange { what: "kind", value: kind.into(), must: "must be from 0 to 7" });
-    }
+    check_copy(dest_max, count, kind)?;
     if count == 0 {
         // As for the copy of a kernel: addresses are not checked, in any direction.
         return Ok(());
@@ -161,7 +155,22 @@ pub unsafe fn copy(
     }
 }
 
-fn check_host_len(count: usize) -> Result<(), CallError> {
+/// # Errors
+/// More bytes than the destination has, an unknown kind.
+pub fn check_copy(dest_max: usize, count: usize, kind: i32) -> Result<(), CallError> {
+    if count > dest_max {
+        let must = "must be at most destMax";
+        return Err(CallError::OutOfRange { what: "count", value: count as i128, must });
+    }
+    if !(0..=MEMCPY_KIND_MAX).contains(&kind) {
+        return Err(CallError::OutOfRange { what: "kind", value: kind.into(), must: "must be from 0 to 7" });
+    }
+    Ok(())
+}
+
+/// # Errors
+/// More bytes than memory of the host can have.
+pub fn check_host_len(count: usize) -> Result<(), CallError> {
     match isize::try_from(count) {
         Ok(_) => Ok(()),
         Err(_) => Err(CallError::OutOfRange { what: "count", value: count as i128, must: "more than there is memory" }),

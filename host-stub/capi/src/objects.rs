@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 use libloading::os::unix::Library;
@@ -14,7 +15,7 @@ use super::owner::InUse;
 use host_stub::comm::Comm;
 use host_stub::control::Notify;
 use host_stub::library as aarch64;
-use host_stub::{Device, DeviceBuffer, Kernel, Stream};
+use host_stub::{Device, DeviceBuffer, Event, Kernel, Stream};
 
 /// A device that is open.
 pub struct OpenDevice {
@@ -24,6 +25,8 @@ pub struct OpenDevice {
     pub users: Vec<User>,
     /// Handle of the stream that the null handle means.
     pub default_stream: Option<u64>,
+    /// Handle of the communicator whose threads `HcommThreadAlloc` gives.
+    pub thread_pool: Option<u64>,
     /// A forked child must not use the state while a device is open.
     pub _in_use: InUse,
 }
@@ -53,6 +56,15 @@ pub struct NotifyEntry {
     pub notify: Arc<Notify>,
 }
 
+/// An event and the number of its device.
+#[derive(Clone)]
+pub struct EventEntry {
+    /// Device.
+    pub index: i32,
+    /// Event.
+    pub event: Arc<Event>,
+}
+
 /// One operator of a description.
 pub struct Operator {
     /// `kernelSo`, found.
@@ -72,6 +84,24 @@ pub struct Binary {
     pub libraries: BTreeMap<PathBuf, Library>,
     /// By path, libraries of the Linux CPU.
     pub read: BTreeMap<PathBuf, aarch64::Library>,
+    /// Set for a binary that was loaded from bytes.
+    pub data: Option<BinaryData>,
+}
+
+/// What a binary has that was loaded from bytes.
+pub struct BinaryData {
+    /// The bytes, in a file without a name that `path` of the binary opens.
+    pub _file: OwnedFd,
+    /// Handles of the functions that were registered, by their kernel names.
+    pub functions: Mutex<BTreeMap<Vec<u8>, u64>>,
+}
+
+impl Binary {
+    /// Handle of the function that was registered under this name.
+    pub fn registered(&self, name: &[u8]) -> Option<u64> {
+        let functions = self.data.as_ref()?.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        functions.get(name).copied()
+    }
 }
 
 /// A kernel, and its binary.
@@ -134,6 +164,8 @@ pub struct ThreadEntry {
     pub engine: Engine,
     /// Handle of the program's stream that it belongs to; a thread of the host without one has a stream of its own.
     pub stream: Option<u64>,
+    /// Handle that was given for a stream of its own.
+    pub own_stream: Option<u64>,
 }
 
 impl Context {

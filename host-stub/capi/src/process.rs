@@ -7,7 +7,9 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use super::error::CallError;
 use super::handles::Handles;
 use super::host_block::HostBlock;
-use super::objects::{Args, Binary, CommEntry, Function, NotifyEntry, OpenDevice, StreamEntry, ThreadEntry};
+use super::objects::{
+    Args, Binary, CommEntry, EventEntry, Function, NotifyEntry, OpenDevice, StreamEntry, ThreadEntry,
+};
 use super::this_thread::current_index;
 use hcomm_mapping::{is_device_address, is_mapped};
 use host_stub::Device;
@@ -20,6 +22,8 @@ pub struct Process {
     pub streams: Handles<StreamEntry>,
     /// `aclrtNotify`.
     pub notifies: Handles<NotifyEntry>,
+    /// `aclrtEvent`.
+    pub events: Handles<EventEntry>,
     /// `aclrtBinHandle`.
     pub binaries: Handles<Arc<Binary>>,
     /// `aclrtFuncHandle`.
@@ -45,6 +49,7 @@ static PROCESS: LazyLock<Mutex<Process>> = LazyLock::new(|| {
         devices: BTreeMap::new(),
         streams: Handles::new("stream", 1),
         notifies: Handles::new("notify", 6),
+        events: Handles::new("event", 7),
         binaries: Handles::new("binary handle", 2),
         functions: Handles::new("function handle", 3),
         args: Handles::new("arguments handle", 4),

@@ -6,13 +6,23 @@ use std::time::Duration;
 
 use hcomm_aicpu::spec::thread::ThreadHandle;
 
+use super::acl_base::{
+    ACL_STREAM_CPU_SCHEDULE, ACL_STREAM_DEVICE_USE_ONLY, ACL_STREAM_FAST_LAUNCH, ACL_STREAM_FAST_SYNC, ACL_STREAM_HUGE,
+    ACL_STREAM_PERSISTENT,
+};
 use super::error::CallError;
 use super::objects::{StreamEntry, ThreadEntry};
 use super::process::{current_device, process};
 use host_stub::Stream;
 
 /// `aclrtSynchronizeStreamWithTimeout`: no limit.
-const FOREVER: i32 = -1;
+const NO_LIMIT: i32 = -1;
+/// Lowest priority of a stream. It makes no difference here.
+const PRIORITY_MAX: u32 = 7;
+/// Flags of a stream that make no difference here.
+const HINTS: u32 = ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC | ACL_STREAM_HUGE;
+/// Flags of streams that the host does not drive.
+const DEVICE_FLAGS: u32 = ACL_STREAM_PERSISTENT | ACL_STREAM_CPU_SCHEDULE | ACL_STREAM_DEVICE_USE_ONLY;
 
 /// Handle of a new stream on the calling thread's device.
 ///
@@ -22,6 +32,26 @@ pub fn create() -> Result<u64, CallError> {
     let (index, device) = current_device()?;
     let stream = Arc::new(Stream::new(&device));
     Ok(process().streams.insert(StreamEntry { index, stream }))
+}
+
+/// Handle of a new stream on the calling thread's device, with a priority and flags.
+///
+/// # Errors
+/// Another priority than 0 to 7, flags that there are not, or that are not simulated; no device.
+pub fn create_with(priority: u32, flag: u32) -> Result<u64, CallError> {
+    if priority > PRIORITY_MAX {
+        let must = "must be from 0 (highest) to 7";
+        return Err(CallError::OutOfRange { what: "priority", value: priority.into(), must });
+    }
+    if flag & !(HINTS | DEVICE_FLAGS) != 0 {
+        return Err(CallError::OutOfRange { what: "flag", value: flag.into(), must: "must be a sum of ACL_STREAM_*" });
+    }
+    if flag & DEVICE_FLAGS != 0 {
+        return Err(CallError::NotSupported(format!(
+            "flag {flag:#x}: streams that the host does not drive are not simulated; kernels have the queues of HcclThreadAcquire"
+        )));
+    }
+    create()
 }
 
 /// The stream of a handle; null means the default stream of the calling thread's device.
@@ -88,7 +118,7 @@ pub fn synchronize_for(handle: u64, timeout_ms: i32) -> Result<(), CallError> {
     let entry = get(handle)?;
     match u64::try_from(timeout_ms) {
         Ok(ms) => Ok(entry.stream.synchronize_for(Duration::from_millis(ms))?),
-        Err(_) if timeout_ms == FOREVER => Ok(entry.stream.synchronize()?),
+        Err(_) if timeout_ms == NO_LIMIT => Ok(entry.stream.synchronize()?),
         Err(_) => Err(CallError::OutOfRange {
             what: "timeout",
             value: timeout_ms.into(),

@@ -7,7 +7,6 @@ use super::check::calls::{Refusals, refused_text};
 use super::deadlock::Deadlock;
 use super::decode::{DecodeError, Jetty};
 use super::fabric::TransferError;
-use super::host_transfer::HostTransfer;
 pub use super::ids::QueueName;
 use super::ids::{Leftover, NoSuchNotify, NotifyName};
 use super::message::debug_is_the_message;
@@ -233,7 +232,7 @@ pub enum DeviceError {
         /// Stream.
         stream_id: u32,
         /// What was asked for.
-        transfer: HostTransfer,
+        transfer: String,
         /// Why.
         error: HostTransferError,
     },
@@ -408,7 +407,7 @@ fn unordered_text(left: Option<&Leftover>, others: usize) -> String {
     match left {
         Some(left) => format!("{}{}: add the wait that is missing", leftover_text(left), others_text(others)),
         None => "record the end notify of the launch behind them and let the stream wait for it (control pair); a launch without \
-                 a control pair drains instead (Stream::launch_and_drain), or runs with -sync in the list of checks"
+                 a control pair drains instead (HCOMM_SIM_END=queues, --end queues, Stream::launch_and_drain), or runs with -sync in the list of checks"
             .to_owned(),
     }
 }

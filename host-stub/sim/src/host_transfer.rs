@@ -1,10 +1,12 @@
-//! A copy or reduce by a stream.
+//! Copies, reduces and fills by a stream.
 
 use std::fmt;
 
+use super::event::Range;
+use super::memory::{Memory, OutsideHbm};
 use super::reduce::Reduce;
 
-/// A copy or reduce that the host has queued.
+/// A copy or reduce of device memory that the host has queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostTransfer {
     /// First byte written.
@@ -22,5 +24,26 @@ impl fmt::Display for HostTransfer {
         let Self { dst, src, len, reduce } = self;
         let kind = if reduce.is_some() { "reduce" } else { "copy" };
         write!(f, "{kind} of {len} bytes from {src:#x} to {dst:#x}")
+    }
+}
+
+/// What a stream does with device memory that the device itself does not know: a copy from or to the host, or a fill.
+pub struct HostWork {
+    /// What it is, for messages.
+    pub text: String,
+    /// Bytes of the device that it reads.
+    pub reads: Range,
+    /// Bytes of the device that it writes.
+    pub writes: Range,
+    /// Does it, once both ranges are known to be the user's.
+    pub run: WorkFn,
+}
+
+/// The work of [`HostWork`].
+pub type WorkFn = Box<dyn FnOnce(&dyn Memory) -> Result<(), OutsideHbm> + Send>;
+
+impl fmt::Debug for HostWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }

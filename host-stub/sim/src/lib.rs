@@ -41,6 +41,7 @@ mod scheduler_tests;
 pub mod shared;
 pub mod stall;
 pub mod stream;
+pub mod stream_event;
 pub mod threads;
 pub mod timeline;
 pub mod vector_clock;

@@ -47,13 +47,17 @@ pub trait Memory: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`OutsideHbm`].
-    fn copy_from(&self, dst: u64, from: &Self, src: u64, len: u64) -> Result<(), OutsideHbm>;
+    fn copy_from(&self, dst: u64, from: &Self, src: u64, len: u64) -> Result<(), OutsideHbm>
+    where
+        Self: Sized;
 
     /// Reduces `len` bytes of another device's HBM into those of this one's, as [`reduce`](Self::reduce).
     ///
     /// # Errors
     /// [`OutsideHbm`].
-    fn reduce_from(&self, dst: u64, from: &Self, src: u64, len: u64, reduce: Reduce) -> Result<(), OutsideHbm>;
+    fn reduce_from(&self, dst: u64, from: &Self, src: u64, len: u64, reduce: Reduce) -> Result<(), OutsideHbm>
+    where
+        Self: Sized;
 
     /// Writes `value` to the four bytes at `addr`.
     ///

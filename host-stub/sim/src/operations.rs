@@ -14,6 +14,7 @@ use super::error::{DeviceError, HostTransferError, TaskError};
 use super::event::{NotifyUser, Origin, Range, What};
 use super::execute::deadline;
 use super::host_stream::{Ended, Queued, Running, StreamWait};
+use super::host_transfer::HostWork;
 use super::memory::Memory;
 use super::notify::RecordedBy;
 use super::queue::{HwQueue, Registers};
@@ -64,16 +65,54 @@ impl<M: Memory> Scheduler<M> {
                 self.free_args(launch);
                 None
             }
-            Op::NotifyRecord { .. } | Op::NotifyWait { .. } | Op::HostTransfer(_) if stream.failed => None,
+            Op::NotifyRecord { .. }
+            | Op::NotifyWait { .. }
+            | Op::HostTransfer(_)
+            | Op::HostWork(_)
+            | Op::EventRecord(_)
+            | Op::EventWait(_)
+                if stream.failed =>
+            {
+                None
+            }
             Op::HostTransfer(transfer) => match self.host_transfer(id, transfer) {
                 Ok(()) => None,
                 Err(error) => {
                     // It ends with everything else that is on the device.
                     self.not_yet(id, op);
-                    self.fail(DeviceError::HostTransfer { stream_id: id, transfer, error });
+                    self.fail(DeviceError::HostTransfer { stream_id: id, transfer: transfer.to_string(), error });
                     return true;
                 }
             },
+            Op::HostWork(work) => {
+                let text = work.text.clone();
+                match self.host_work(id, work) {
+                    Ok(()) => self.end_host_work(id),
+                    Err(error) => {
+                        let error = DeviceError::HostTransfer { stream_id: id, transfer: text, error };
+                        // The work is gone: the others end with the device.
+                        if let Some(stream) = self.streams.get_mut(id) {
+                            stream.shared.complete(Some(error.clone()));
+                        }
+                        self.fail(error);
+                    }
+                }
+                return true;
+            }
+            Op::EventRecord(ref mark) => {
+                mark.reach(self.shared.turn.now(), &stream.before);
+                let event = mark.event();
+                self.shared.events.tell(|| What::EventRecorded { stream_id: id, event });
+                None
+            }
+            Op::EventWait(ref mark) => {
+                if !mark.pass(&mut stream.before) {
+                    return self.not_yet(id, op);
+                }
+                let event = mark.event();
+                self.shared.events.tell(|| What::EventAwaited { stream_id: id, event });
+                None
+            }
             Op::NotifyRecord { id: notify_id } => {
                 let before = stream.before.clone();
                 let by = RecordedBy::Stream { id, launches_ended: stream.launches_ended };
@@ -111,6 +150,29 @@ impl<M: Memory> Scheduler<M> {
         stream.shared.end(&op, error);
         self.forget(id);
         true
+    }
+
+    /// Ends the operation of the host that has been carried out.
+    fn end_host_work(&mut self, id: StreamId) {
+        self.shared.events.tell(|| What::OperationEnded { stream_id: id });
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.shared.complete(None);
+        }
+        self.forget(id);
+    }
+
+    /// Carries out work of the host on device memory.
+    fn host_work(&self, stream_id: StreamId, work: HostWork) -> Result<(), HostTransferError> {
+        let HostWork { reads, writes, run, .. } = work;
+        let alloc = self.shared.lock_alloc();
+        for range in [reads, writes].iter().filter(|range| range.len != 0) {
+            alloc.check_user(range.addr, range.len)?;
+        }
+        drop(alloc);
+        self.shared.events.tell(|| What::StreamTransfer { stream_id, reads: [reads, Range::default()], writes });
+        run(&*self.shared.memory).expect("what is allocated is in hbm");
+        self.shared.counters.tasks.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Carries out a copy or reduce of the host.

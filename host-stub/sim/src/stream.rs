@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::deterministic::{FreeRunning, Turn};
 use super::error::DeviceError;
-pub use super::host_transfer::HostTransfer;
+pub use super::host_transfer::{HostTransfer, HostWork};
 pub use super::ids::StreamId;
 use super::kernel::KernelEntry;
+use super::stream_event::EventMark;
 
 /// How long a host lets others go first before it sleeps. A short launch has ended by then, and no thread has to wake a processor
 /// that has nothing else to do: on a virtual machine that takes longer than the launch.
@@ -36,6 +37,12 @@ pub enum Op {
     Synchronize,
     /// Copies or reduces device memory, as the host has queued it (CPU_TS).
     HostTransfer(HostTransfer),
+    /// Copies between host and device, or fills device memory.
+    HostWork(HostWork),
+    /// Reaches a mark of an event.
+    EventRecord(Arc<EventMark>),
+    /// Waits until another stream has reached a mark of an event.
+    EventWait(Arc<EventMark>),
 }
 
 impl Op {
@@ -46,7 +53,9 @@ impl Op {
             Self::NotifyRecord { .. } => "notify record",
             Self::NotifyWait { .. } => "notify wait",
             Self::Synchronize => "synchronize",
-            Self::HostTransfer(_) => "transfer",
+            Self::HostTransfer(_) | Self::HostWork(_) => "transfer",
+            Self::EventRecord(_) => "event record",
+            Self::EventWait(_) => "event wait",
         }
     }
 }
@@ -227,11 +236,22 @@ impl StreamShared {
         self.id
     }
 
-    /// Counts an operation that is about to be handed to the scheduler.
-    pub fn submit(&self) {
+    /// Counts an operation that is about to be handed to the scheduler. Gives its place among all that were submitted.
+    pub fn submit(&self) -> u64 {
         let mut state = self.lock();
         state.submitted += 1;
         state.unseen = true;
+        state.submitted
+    }
+
+    /// Operations that were submitted.
+    pub fn submitted(&self) -> u64 {
+        self.lock().submitted
+    }
+
+    /// Counts a thread of the host that is about to wait for the operation in this place and those before, without a look.
+    pub fn begin_wait_until(&self, place: u64, has_limit: bool) -> Waiting<'_> {
+        self.wait_by(self.lock(), place, false, has_limit)
     }
 
     /// Counts a thread of the host that is about to wait for all that has been submitted so far, and its look if there is
@@ -245,18 +265,21 @@ impl StreamShared {
             let place = state.submitted;
             state.looks.push_back(place);
         }
-        self.wait_by(state, needs_look, has_limit)
+        let target = state.submitted;
+        self.wait_by(state, target, needs_look, has_limit)
     }
 
     /// What a host hears now that waits for what has been submitted so far, without a look of its own.
     #[cfg(test)]
     pub fn peek(&self) -> Waited {
-        self.wait_by(self.lock(), false, true).wait(Duration::ZERO)
+        let state = self.lock();
+        let target = state.submitted;
+        self.wait_by(state, target, false, true).wait(Duration::ZERO)
     }
 
-    fn wait_by(&self, mut state: MutexGuard<'_, State>, needs_look: bool, has_limit: bool) -> Waiting<'_> {
+    fn wait_by(&self, mut state: MutexGuard<'_, State>, target: u64, needs_look: bool, has_limit: bool) -> Waiting<'_> {
         state.next_waiter += 1;
-        let waiter = Waiter { number: state.next_waiter, target: state.submitted, has_limit };
+        let waiter = Waiter { number: state.next_waiter, target, has_limit };
         state.waiters.push(waiter);
         Waiting { stream: self, waiter, needs_look, tellings: state.tellings }
     }
@@ -272,6 +295,9 @@ impl StreamShared {
 
     /// Ends `op`, the oldest operation.
     pub fn end(&self, op: &Op, error: Option<DeviceError>) {
+        if let Op::EventRecord(mark) = op {
+            mark.end();
+        }
         let is_look = matches!(op, Op::Synchronize);
         self.complete_one(is_look, error);
     }

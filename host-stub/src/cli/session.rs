@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use host_stub::product::{DEFAULT_PRODUCT, PRODUCTS, Product};
 use host_stub::sim::deadlock;
 use host_stub::trace::{BadTraceFile, TraceFile};
 use host_stub::{
-    Checks, Comm, CommOptions, ControlPair, Cpu, Device, DeviceOptions, Error, FaultPlan, FaultRule, Kernel,
+    Checks, Comm, CommOptions, ControlPair, Cpu, Device, DeviceOptions, Error, FaultPlan, FaultRule, Kernel, LaunchEnd,
     LaunchStats, Stream,
 };
 use serde::{Serialize, Serializer};
@@ -74,6 +75,10 @@ pub struct SessionArgs {
     /// HCOMM_SIM_TRACE, else none.
     #[arg(long, value_name = "FILE", value_parser = trace_file)]
     trace: Option<PathBuf>,
+    /// When a launch ends: notify (its kernel has returned, as on a card) or queues (all queues that it rang have drained).
+    /// Default: HCOMM_SIM_END, else notify.
+    #[arg(long, value_name = "WHEN", value_parser = LaunchEnd::from_str)]
+    end: Option<LaunchEnd>,
     /// Show all of the device's log on standard error, not only warnings.
     #[arg(short, long)]
     pub verbose: bool,
@@ -182,6 +187,7 @@ impl Session {
             faults: FaultPlan::from(args.faults.clone()),
             deadlock_limit: args.deadlock_limit,
             checks: args.checks,
+            end: args.end,
             trace: args.trace.clone(),
             ..Default::default()
         };

@@ -17,6 +17,9 @@ use super::start::{Early, EarlyTask, StartRule};
 use crate::event::{Caller, Event, HostThread, NotifyUser, Observer, Origin, Queuer, Range, SiteId, TaskPlace, What};
 use crate::stream::StreamId;
 
+/// Events have numbers from here on among the notifies, whose ids are smaller.
+const EVENTS: u32 = 1 << 31;
+
 /// Kind of a task that waits, by name.
 const WAIT: &str = "notify wait";
 /// Launches that are kept without a look at what can be forgotten.
@@ -341,6 +344,19 @@ impl Observer for RaceCheck {
                 let call = self.call_of(host);
                 self.order.joins(Who::Call(call), Who::Stream(stream_id));
             }
+            What::EventRecorded { stream_id, event } => {
+                self.operation(stream_id);
+                self.order.records(Who::Stream(stream_id), EVENTS + event);
+            }
+            What::EventAwaited { stream_id, event } => {
+                self.operation(stream_id);
+                self.order.takes(Who::Stream(stream_id), EVENTS + event, true);
+            }
+            What::EventObserved { host, event } => {
+                let call = self.call_of(host);
+                self.order.takes(Who::Call(call), EVENTS + event, true);
+            }
+            What::EventDestroyed { event, .. } => self.order.notify_forgotten(EVENTS + event),
             What::LaunchStarted { origin: Origin { launch, .. }, stream_id, ref kernel } => {
                 self.operation(stream_id);
                 self.order.launch_starts(launch, stream_id);

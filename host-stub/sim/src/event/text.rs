@@ -79,6 +79,10 @@ impl fmt::Display for What {
             }
             Self::OperationEnded { stream_id } => write!(f, "operation ended: stream {stream_id}"),
             Self::Synchronized { host, stream_id } => write!(f, "synchronized: thread {} stream {stream_id}", host.0),
+            Self::EventRecorded { stream_id, event } => write!(f, "event {event} recorded: stream {stream_id}"),
+            Self::EventAwaited { stream_id, event } => write!(f, "event {event} awaited: stream {stream_id}"),
+            Self::EventObserved { host, event } => write!(f, "event {event} observed: thread {}", host.0),
+            Self::EventDestroyed { host, event } => write!(f, "event {event} destroyed: thread {}", host.0),
             Self::LaunchQueued { stream_id, kernel, .. } => {
                 write!(f, "launch queued: stream {stream_id} kernel {kernel}")
             }

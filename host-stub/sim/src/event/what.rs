@@ -209,6 +209,34 @@ pub enum What {
         /// Stream.
         stream_id: StreamId,
     },
+    /// A stream has reached the record of an event.
+    EventRecorded {
+        /// Stream.
+        stream_id: StreamId,
+        /// Number of the event.
+        event: u32,
+    },
+    /// A stream goes on after an event that it waited for.
+    EventAwaited {
+        /// Stream.
+        stream_id: StreamId,
+        /// Number of the event.
+        event: u32,
+    },
+    /// The host has learned that an event was recorded.
+    EventObserved {
+        /// Which thread.
+        host: HostThread,
+        /// Number of the event.
+        event: u32,
+    },
+    /// The host destroyed an event.
+    EventDestroyed {
+        /// Which thread.
+        host: HostThread,
+        /// Number of the event.
+        event: u32,
+    },
     /// The host queued a launch on a stream.
     LaunchQueued {
         /// Which thread.
@@ -390,6 +418,8 @@ impl What {
             | Self::HostReturned { .. }
             | Self::Submitted { .. }
             | Self::Synchronized { .. }
+            | Self::EventObserved { .. }
+            | Self::EventDestroyed { .. }
             | Self::LaunchQueued { .. } => Who::Host,
             Self::LaunchReturned { origin, .. }
             | Self::Call { origin, .. }
@@ -403,6 +433,8 @@ impl What {
             Self::Free { host: None, .. }
             | Self::StreamTransfer { .. }
             | Self::OperationEnded { .. }
+            | Self::EventRecorded { .. }
+            | Self::EventAwaited { .. }
             | Self::LaunchStarted { .. }
             | Self::LaunchEnded { .. }
             | Self::CallRefused { origin: None, .. }

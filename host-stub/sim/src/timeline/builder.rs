@@ -483,10 +483,27 @@ impl Observer for Builder {
             What::Synchronized { host, stream_id } => self.synchronized(host, stream_id),
             What::StreamTransfer { stream_id, reads, writes } => {
                 if let Some(id) = self.operation(stream_id) {
-                    let (source, destination) = (self.allocations.place(reads[0]), self.allocations.place(writes));
-                    self.detail(id, "source", source);
-                    self.detail(id, "destination", destination);
+                    // Memory of the host has no range.
+                    for (name, range) in [("source", reads[0]), ("destination", writes)] {
+                        if range.len != 0 {
+                            let place = self.allocations.place(range);
+                            self.detail(id, name, place);
+                        }
+                    }
                 }
+            }
+            What::EventRecorded { stream_id, event } | What::EventAwaited { stream_id, event } => {
+                if let Some(id) = self.operation(stream_id) {
+                    self.detail(id, "event", Value::Number(event.into()));
+                }
+            }
+            What::EventObserved { host, event } => {
+                let call = self.call(host, SliceKind::Call, "event was reached");
+                self.detail(call, "event", Value::Number(event.into()));
+            }
+            What::EventDestroyed { host, event } => {
+                let call = self.call(host, SliceKind::Call, "destroy event");
+                self.detail(call, "event", Value::Number(event.into()));
             }
             What::OperationEnded { stream_id } => self.operation_ended(stream_id),
             What::LaunchStarted { origin, stream_id, ref kernel } => self.launch_started(origin, stream_id, kernel),

@@ -1,0 +1,46 @@
+/* Links between ranks. The simulator's own; the layout is that of the vendor's type. */
+
+#ifndef HCOMM_SIM_HCCL_LINK_H
+#define HCOMM_SIM_HCCL_LINK_H
+
+#include "../hcomm/hcomm_endpoint.h"
+#include "hccl_types.h"
+
+#define COMM_LINK_MAGIC_WORD 0x0f0e0f0fu
+#define COMM_LINK_VERSION 1u
+
+/* What a link is. */
+typedef struct CommLinkAttr {
+    CommProtocol linkProtocol;
+    /* Number of links one after the other. */
+    uint8_t hop;
+    uint8_t reserved[123];
+} CommLinkAttr;
+
+/* A link between two ranks. */
+typedef struct CommLink {
+    CommAbiHeader header;
+    EndpointDesc srcEndpointDesc;
+    EndpointDesc dstEndpointDesc;
+    CommLinkAttr linkAttr;
+} CommLink;
+
+/* Sets `count` links to "not set", with one hop. HCCL_E_PTR for null, unless there are 0. */
+static inline HcclResult CommLinkInit(CommLink *links, uint32_t count) {
+    const CommAbiHeader header = {COMM_LINK_VERSION, COMM_LINK_MAGIC_WORD, (uint32_t)sizeof(CommLink), 0};
+    uint32_t at;
+    if (count == 0) {
+        return HCCL_SUCCESS;
+    }
+    if (links == NULL) {
+        return HCCL_E_PTR;
+    }
+    memset((void *)links, 0xff, sizeof *links * count);
+    for (at = 0; at < count; at++) {
+        links[at].header = header;
+        links[at].linkAttr.hop = 1;
+    }
+    return HCCL_SUCCESS;
+}
+
+#endif /* HCOMM_SIM_HCCL_LINK_H */
