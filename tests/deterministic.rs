@@ -9,7 +9,7 @@ use hcomm_testkit::calls::{copy, record, wait};
 use hcomm_testkit::{LIMIT, Rig, at, pattern};
 use host_stub::sim::event::What;
 use host_stub::sim::fault::{Fault, FaultPlan, FaultRule};
-use host_stub::{Cpu, Device, DeviceOptions, Error, Kernel, Stream};
+use host_stub::{Check, Checks, Cpu, Device, DeviceOptions, Error, Kernel, Stream};
 use zerocopy::IntoBytes;
 
 /// Two kernels at the same time, each with copies on a thread of its own and on one that they share. Gives the trace.
@@ -41,7 +41,8 @@ fn two_kernels(seed: u64) -> String {
 
 /// Two threads write one range, with or without a notify between them. Gives what is there in the end.
 fn two_writers(seed: u64, ordered: bool) -> Vec<u8> {
-    let rig = Rig::with_options(DeviceOptions::deterministic(seed));
+    let checks = if ordered { Checks::DEFAULT } else { Checks::DEFAULT.without(Check::Race) };
+    let rig = Rig::with_options(DeviceOptions { checks: Some(checks), ..DeviceOptions::deterministic(seed) });
     let [first, second] = rig.threads(2, 1, 8)[..] else { unreachable!() };
     let (one, two, dst) = (rig.buffer(&[1; 64]), rig.buffer(&[2; 64]), rig.buffer(&[0; 64]));
     let copies = [copy(first, dst.addr(), one.addr(), 64), copy(second, dst.addr(), two.addr(), 64)];

@@ -410,6 +410,15 @@ impl Device {
         }
     }
 
+    /// Looks whether the checks have found something that no call has returned: on a stream that is not synchronised any more, or
+    /// between tasks of no known launch. What is left when the device closes is printed to standard error.
+    ///
+    /// # Errors
+    /// The oldest of the findings, once.
+    pub fn check_findings(&self) -> Result<(), Error> {
+        self.0.check_untold()
+    }
+
     /// Faults that the device was opened with and that have not happened so far: nothing has matched them.
     pub fn faults_left(&self) -> Vec<FaultRule> {
         self.0.shared.fault_log.missing(&self.0.options.faults)

@@ -1,6 +1,7 @@
 //! What all handles to a device share: the device's parts, and whether it still works.
 #![forbid(unsafe_code)]
 
+use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -13,6 +14,7 @@ use crate::error::Error;
 use crate::library::Kernels;
 use crate::loader::Image;
 use crate::options::DeviceOptions;
+use crate::signals::without_write_signals;
 use crate::trace::session::Recording;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::alloc::Kind;
@@ -115,7 +117,13 @@ impl Inner {
     pub(crate) fn check_findings(&self, receiver: Receiver) -> Result<(), Error> {
         let Some(findings) = &self.findings else { return Ok(()) };
         self.shared.events.flush();
-        while let Some(report) = findings.take(receiver) {
+        self.as_error(|| findings.take(receiver))
+    }
+
+    /// # Errors
+    /// The first of these findings that is an error. Those before it are lines of the log.
+    fn as_error(&self, mut take: impl FnMut() -> Option<Report>) -> Result<(), Error> {
+        while let Some(report) = take() {
             let is_error = self.shared.checks.level(report.check()) == Level::Error && !report.is_warning();
             match report {
                 Report::Race(race) if is_error => return Err(Error::Race(race)),
@@ -142,6 +150,27 @@ impl Inner {
         }
     }
 
+    /// # Errors
+    /// The oldest finding that no call has returned, of a device that works.
+    pub(crate) fn check_untold(&self) -> Result<(), Error> {
+        self.check_owner()?;
+        let Some(findings) = self.findings.as_ref().filter(|_| !self.shared.failed.is_set()) else { return Ok(()) };
+        self.shared.events.flush();
+        self.as_error(|| findings.take_any())
+    }
+
+    /// Prints what no call has returned.
+    fn print_untold(&self) {
+        let Some(findings) = &self.findings else { return };
+        self.shared.events.flush();
+        while let Some(report) = findings.take_any() {
+            // A standard error that is closed or full is no reason to stop.
+            let _ = without_write_signals(|| {
+                writeln!(std::io::stderr(), "hcomm-sim: found, and no call has returned it: {report}")
+            });
+        }
+    }
+
     pub(crate) fn allocate(&self, len: u64, kind: Kind) -> Result<DeviceAddr, Error> {
         let _call = self.shared.events.host_call();
         Ok(DeviceAddr(self.shared.allocate(len, kind)?))
@@ -153,10 +182,15 @@ impl Inner {
     }
 
     pub(crate) fn free_user(&self, addr: DeviceAddr) -> Result<(), Error> {
+        self.free_unchecked(addr)?;
+        self.check_findings(Receiver::Host(HostThread::current()))
+    }
+
+    /// Frees without a look at what the checks have found.
+    pub(crate) fn free_unchecked(&self, addr: DeviceAddr) -> Result<(), Error> {
         self.check_owner()?;
         let _call = self.shared.events.host_call();
-        self.shared.free_user(addr.0)?;
-        self.check_findings(Receiver::Host(HostThread::current()))
+        Ok(self.shared.free_user(addr.0)?)
     }
 }
 
@@ -178,5 +212,6 @@ impl Drop for Inner {
         if let Some(recording) = &self.recording {
             recording.closed();
         }
+        self.print_untold();
     }
 }

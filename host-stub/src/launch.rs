@@ -264,7 +264,8 @@ impl Stream {
         let result = self.wait_for(timeout);
         if !matches!(result, Err(Error::Timeout { .. } | Error::SchedulerGone | Error::Deadlock { .. })) {
             let (host, stream_id) = (HostThread::current(), self.id());
-            self.device.0.shared.events.send(|| What::Synchronized { host, stream_id });
+            let failed = result.is_err();
+            self.device.0.shared.events.send(|| What::Synchronized { host, stream_id, failed });
         }
         drop(call);
         result.and_then(|()| self.device.0.check_findings(Receiver::Stream(self.id())))
@@ -279,6 +280,15 @@ impl Stream {
     /// Place of the operation that was submitted last.
     pub(crate) fn last_place(&self) -> u64 {
         self.shared.submitted()
+    }
+
+    /// Looks whether the checks have found something on this stream that no synchronise has returned, without waiting.
+    ///
+    /// # Errors
+    /// The oldest of the findings, once.
+    pub fn check_findings(&self) -> Result<(), Error> {
+        self.device.0.check_owner()?;
+        self.device.0.check_findings(Receiver::Stream(self.id()))
     }
 
     fn wait_for(&self, timeout: Duration) -> Result<(), Error> {

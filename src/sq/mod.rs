@@ -331,6 +331,10 @@ fn submit_group<P: Platform, T: Encode + Divisible>(
     if let Some(ring) = call.record_ring() {
         let state = slots.state();
         ring.write(io, entry, state.ring.queue.sq_id(), state.enabled, first, count);
+        if batch != BatchId::NONE {
+            // Another core may ring for what the batch has staged: the host looks at the record before that.
+            io.store_barrier();
+        }
     }
     Ok(slots.commit()?)
 }

@@ -119,3 +119,16 @@ fn lock_of_a_communicator_leaves_a_record_and_then_a_barrier() {
     silent.core(0).room_for_note(&silent.port).unwrap().write(&silent.port, EntryPoint::RELEASE_COMM, 63);
     assert_eq!(silent.port.take_calls(), []);
 }
+
+/// Case 304.
+#[test]
+fn record_of_a_staged_task_is_handed_on_before_another_core_can_ring_for_it() {
+    let recording = Recording::new(TestPort::new(8));
+    let core = recording.rig.batching(0);
+    recording.rig.port.take_calls();
+    recording.rig.submit_on(&core, 1).unwrap();
+    assert_eq!(recording.head(0), 1);
+    let calls = recording.rig.port.take_calls();
+    assert_eq!(calls.last(), Some(&Call::Barrier), "{calls:?}");
+    assert!(!calls.iter().any(|call| matches!(call, Call::Ring(_))), "{calls:?}");
+}

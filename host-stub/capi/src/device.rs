@@ -109,7 +109,8 @@ pub fn set(index: i32) -> Result<(), CallError> {
 /// have ended do not count.
 ///
 /// # Errors
-/// Unknown device, or this thread has not set it.
+/// Unknown device, or this thread has not set it. What the checks have found and no call has returned; the device is closed all
+/// the same.
 pub fn reset(index: i32) -> Result<(), CallError> {
     let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
     check_index(index)?;
@@ -125,22 +126,26 @@ pub fn reset(index: i32) -> Result<(), CallError> {
     if is_used {
         return Ok(());
     }
-    close(process, index);
-    Ok(())
+    close(process, index)
 }
 
 /// Closes all devices, also those that other threads have set.
-pub fn close_all() {
+///
+/// # Errors
+/// What the checks have found and no call has returned, of the first such device; all are closed all the same.
+pub fn close_all() -> Result<(), CallError> {
     let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
     let open: Vec<_> = process().devices.keys().copied().collect();
+    let mut result = Ok(());
     for index in open {
-        close(process(), index);
+        result = result.and(close(process(), index));
     }
     set_current_index(None);
+    result
 }
 
 /// Closes a device, with everything that is on it.
-fn close(mut process: MutexGuard<'_, Process>, index: i32) {
+fn close(mut process: MutexGuard<'_, Process>, index: i32) -> Result<(), CallError> {
     let device = process.devices.remove(&index);
     process.threads.retain(|_, thread| thread.index != index);
     let comms = process.comms.extract(|comm| comm.index == index);
@@ -152,5 +157,7 @@ fn close(mut process: MutexGuard<'_, Process>, index: i32) {
     process.args.extract(|args| args.index == index);
     drop(process);
     // Outside the lock: releasing queues waits for a scheduler that may be working.
-    drop((comms, streams, notifies, events, binaries, device));
+    drop((comms, streams, notifies, events, binaries));
+    device.map_or(Ok(()), |open| open.device.check_findings())?;
+    Ok(())
 }

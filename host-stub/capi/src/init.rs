@@ -50,14 +50,13 @@ fn check_config(path: &Path) -> Result<(), CallError> {
 /// Ends: closes every device that has been set and not reset, in whichever thread.
 ///
 /// # Errors
-/// Not begun.
+/// Not begun. What the checks have found and no call has returned; all are closed all the same.
 pub fn finalize() -> Result<(), CallError> {
     let mut is_initialized = IS_INITIALIZED.lock().unwrap_or_else(PoisonError::into_inner);
     if !*is_initialized {
         let text = "aclInit has not been called, or aclFinalize has been called since".into();
         return Err(CallError::Runtime { code: ACL_ERROR_UNINITIALIZE, text });
     }
-    device::close_all();
     *is_initialized = false;
-    Ok(())
+    device::close_all()
 }

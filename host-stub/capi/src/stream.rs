@@ -77,12 +77,12 @@ pub fn get(handle: u64) -> Result<StreamEntry, CallError> {
 /// Destroys a stream. Operations that are left continue; threads that belong to it are freed.
 ///
 /// # Errors
-/// Unknown stream; null, since the default stream exists as long as its device.
+/// Unknown stream; null, since the default stream exists as long as its device. What the checks have found on the stream and no
+/// call has returned; the stream is destroyed all the same.
 pub fn destroy(handle: u64) -> Result<(), CallError> {
     let entry = process().streams.remove(handle)?;
     release_threads(handle);
-    drop(entry);
-    Ok(())
+    Ok(entry.stream.check_findings()?)
 }
 
 /// Frees the threads of a stream.

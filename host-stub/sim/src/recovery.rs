@@ -21,6 +21,7 @@ impl<M: Memory> Scheduler<M> {
         let launches = self.launches.started();
         for &sq_id in ids {
             self.drop_tasks(sq_id, "suspended");
+            self.shared.events.tell(|| What::QueueSuspended { sq_id });
             if let Some(queue) = self.queue_mut(sq_id) {
                 if !queue.suspended {
                     queue.suspended_after = launches;

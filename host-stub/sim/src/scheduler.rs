@@ -162,7 +162,10 @@ impl<M: Memory> Scheduler<M> {
                     match failed {
                         None => stream.ops.push_back(op),
                         // A host that only waits is told by a look at the device.
-                        Some(error) => stream.shared.end(&op, Some(error).filter(|_| !matches!(op, Op::Synchronize))),
+                        Some(error) => {
+                            self.shared.events.tell(|| What::StreamReset { stream_id: id });
+                            stream.shared.end(&op, Some(error).filter(|_| !matches!(op, Op::Synchronize)));
+                        }
                     }
                 }
             }
@@ -444,6 +447,9 @@ impl<M: Memory> Scheduler<M> {
     pub(super) fn end_all(&mut self, error: &DeviceError) {
         // Parameters of what still runs stay allocated: the kernel may read them.
         self.launches.keep(self.streams.end_all(error, self.cpu.ends_with()));
+        for stream_id in self.streams.ids() {
+            self.shared.events.tell(|| What::StreamReset { stream_id });
+        }
     }
 
     /// It has panicked with this text: whatever is outstanding, and whatever comes later, ends with an error.

@@ -68,6 +68,7 @@ impl Rig {
     ///
     /// # Panics
     /// If the communicator refuses them.
+    #[track_caller]
     pub fn threads(&self, count: u32, notifies: u32, depth: u32) -> Vec<ThreadHandle> {
         self.comm.acquire_threads_with(&ThreadConfig::new(count).notifies(notifies).depth(depth)).unwrap()
     }
@@ -77,11 +78,7 @@ impl Rig {
     /// # Panics
     /// If it can't be launched.
     pub fn launch_calls(&self, list: &[Call]) -> Launched {
-        let (entries, codes) = (self.buffer(list.as_bytes()), self.buffer(&vec![0xee; list.len() * 4]));
-        let (header, count) = (CallListParams::HEADER, list.len() as u64);
-        let params = CallListParams { header, list: entries.addr(), count, codes: codes.addr() };
-        self.launch_call_list(&self.stream, &params, false);
-        Launched { _list: entries, codes }
+        self.launch_calls_on(&self.stream, list, false)
     }
 
     /// Launches kernel `call_list` on `stream`, where the launch completes with all that it queues.
@@ -89,10 +86,18 @@ impl Rig {
     /// # Panics
     /// If it can't be launched.
     pub fn launch_calls_and_drain(&self, stream: &Stream, list: &[Call]) -> Launched {
+        self.launch_calls_on(stream, list, true)
+    }
+
+    /// Launches kernel `call_list` on `stream`. `drain`: the launch completes with all that it queues.
+    ///
+    /// # Panics
+    /// If it can't be launched.
+    pub fn launch_calls_on(&self, stream: &Stream, list: &[Call], drain: bool) -> Launched {
         let (entries, codes) = (self.buffer(list.as_bytes()), self.buffer(&vec![0xee; list.len() * 4]));
         let (header, count) = (CallListParams::HEADER, list.len() as u64);
         let params = CallListParams { header, list: entries.addr(), count, codes: codes.addr() };
-        self.launch_call_list(stream, &params, true);
+        self.launch_call_list(stream, &params, drain);
         Launched { _list: entries, codes }
     }
 

@@ -57,6 +57,7 @@ impl Rig {
     ///
     /// # Panics
     /// If the communicator refuses it.
+    #[track_caller]
     pub fn thread(&self, depth: u32) -> ThreadHandle {
         self.comm.acquire_threads_with(&ThreadConfig::new(1).depth(depth)).unwrap()[0]
     }

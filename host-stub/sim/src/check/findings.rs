@@ -178,15 +178,15 @@ impl Findings {
 
     /// The oldest finding of `receiver` that was not returned yet.
     pub fn take(&self, receiver: Receiver) -> Option<Report> {
-        self.take_where(|of| of == Some(receiver)).map(|(report, _)| report)
+        self.take_where(|of| of == Some(receiver))
     }
 
-    /// The oldest finding that no call has returned, and the number of those that are left.
-    pub fn take_any(&self) -> Option<(Report, usize)> {
+    /// The oldest finding that no call has returned.
+    pub fn take_any(&self) -> Option<Report> {
         self.take_where(|_| true)
     }
 
-    fn take_where(&self, is_receiver: impl Fn(Option<Receiver>) -> bool) -> Option<(Report, usize)> {
+    fn take_where(&self, is_receiver: impl Fn(Option<Receiver>) -> bool) -> Option<Report> {
         if !self.has_untold.load(Ordering::Acquire) {
             return None;
         }
@@ -209,8 +209,7 @@ impl Findings {
             }
         }
         report.set_count(count);
-        let left = state.findings.iter().filter(|finding| is_open(finding)).count();
-        Some((report, left))
+        Some(report)
     }
 
     /// All races that are kept, whether or not a call has returned them.

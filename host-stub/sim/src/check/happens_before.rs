@@ -5,7 +5,6 @@
 //! else orders.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::mem;
 use std::sync::Arc;
 
 use crate::vector_clock::{ActorId, VectorClock};
@@ -128,6 +127,11 @@ impl HappensBefore {
     pub fn submits(&mut self, call: CallId, stream: StreamId) {
         let Some(seat) = self.calls.get_mut(&call) else { return };
         let clock = seat.hand_over();
+        if !self.streams.contains_key(&stream) {
+            // The call uses it, so that it comes after every call that has returned.
+            let seat = self.new_seat();
+            self.streams.insert(stream, Stream { seat, ..Stream::default() });
+        }
         self.stream(stream).submitted.push_back(clock);
     }
 
@@ -256,11 +260,42 @@ impl HappensBefore {
         self.host.join(&clock);
     }
 
+    /// Every call of the host that begins from now on comes after all that queues, streams and kernels have done.
+    pub fn host_joins_all(&mut self) {
+        let queues = self.queues.values_mut().map(|queue| &mut queue.seat);
+        let streams = self.streams.values_mut().map(|stream| &mut stream.seat);
+        for seat in queues.chain(streams) {
+            self.host.join(&seat.hand_over());
+        }
+        self.launches.values().for_each(|launch| self.host.join(&launch.clock));
+    }
+
+    /// Every operation of a stream has ended, also those that had not begun. Calls of the host that begin from now on come after
+    /// all of them.
+    pub fn stream_reset(&mut self, id: StreamId) {
+        let stream = self.stream(id);
+        stream.submitted.clear();
+        stream.busy = false;
+        let clock = stream.seat.hand_over();
+        self.host.join(&clock);
+        for launch in self.launches.values_mut().filter(|launch| launch.stream == id) {
+            launch.has_returned = true;
+        }
+    }
+
     /// `who` comes after all that `other` has done so far.
     pub fn joins(&mut self, who: Who, other: Who) {
         let Some(clock) = self.seat(other).map(Seat::hand_over) else { return };
         if let Some(seat) = self.seat(who) {
             seat.clock.join(&clock);
+        }
+    }
+
+    /// A call of the host has made a queue. Kernels that were launched before do not know it.
+    pub fn queue_added(&mut self, id: QueueId) {
+        if !self.queues.contains_key(&id) {
+            let seat = self.new_seat();
+            self.queues.insert(id, Queue { seat, ..Queue::default() });
         }
     }
 
@@ -326,7 +361,7 @@ impl HappensBefore {
 
     fn stream(&mut self, id: StreamId) -> &mut Stream {
         if !self.streams.contains_key(&id) {
-            let seat = self.new_seat();
+            let seat = self.fresh_seat();
             self.streams.insert(id, Stream { seat, ..Stream::default() });
         }
         self.streams.get_mut(&id).expect("it was inserted")
@@ -334,26 +369,26 @@ impl HappensBefore {
 
     fn queue(&mut self, id: QueueId) -> &mut Queue {
         if !self.queues.contains_key(&id) {
-            let seat = self.new_seat();
+            let seat = self.fresh_seat();
             self.queues.insert(id, Queue { seat, ..Queue::default() });
         }
         self.queues.get_mut(&id).expect("it was inserted")
     }
 
-    /// A seat of its own, or one of an actor that is gone and that the host is known to come after.
+    /// A seat of its own.
+    fn fresh_seat(&mut self) -> Seat {
+        let mut seat = Seat { actor: self.actors, clock: VectorClock::default() };
+        self.actors += 1;
+        seat.clock.tick(seat.actor);
+        seat
+    }
+
+    /// For something that begins now, by a call of the host: a seat of its own, or one of an actor that is gone and that the host is known to come after.
     fn new_seat(&mut self) -> Seat {
         let host = &self.host;
         let index = self.free.iter().rposition(|seat| host.time_of(seat.actor) >= seat.clock.time_of(seat.actor));
-        let mut seat = match index {
-            Some(index) => mem::take(&mut self.free[index]),
-            None => {
-                self.actors += 1;
-                Seat { actor: self.actors - 1, clock: VectorClock::default() }
-            }
-        };
-        if let Some(index) = index {
-            self.free.swap_remove(index);
-        }
+        let Some(index) = index else { return self.fresh_seat() };
+        let mut seat = self.free.swap_remove(index);
         seat.clock.tick(seat.actor);
         seat
     }
@@ -447,6 +482,22 @@ mod tests {
             // What was queued before the kernel saw the queue drain is not ordered behind it.
             order.task_begins(7, Some((10, Some(2))));
             assert_eq!(write(&order, &mut history, Who::Queue(7), 3), [1, 2]);
+        }
+    }
+
+    /// Case 303.
+    #[test]
+    fn queue_that_a_kernel_uses_late_is_not_behind_the_calls_of_the_host_before_that() {
+        let (mut order, mut history) = (HappensBefore::default(), History::default());
+        order.queue_added(5);
+        launched(&mut order, 10, &[]);
+        order.call_begins(11);
+        assert_eq!(write(&order, &mut history, Who::Call(11), 1), []);
+        order.call_returns(11);
+        for (queue, expected) in [(5, vec![1]), (6, vec![1, 2])] {
+            order.rung(queue, 1);
+            order.task_begins(queue, Some((10, Some(1))));
+            assert_eq!(write(&order, &mut history, Who::Queue(queue), queue - 3), expected, "queue {queue}");
         }
     }
 

@@ -310,6 +310,7 @@ impl Observer for RaceCheck {
                     let sq_id = thread.sq_id;
                     self.threads.insert(thread.handle, Thread { sq_id, index, count, caller });
                     self.tasks.remove(&sq_id);
+                    self.order.queue_added(sq_id);
                 }
             }
             What::ThreadsReleased { host, ref threads } => {
@@ -340,7 +341,12 @@ impl Observer for RaceCheck {
                 self.begun.remove(&stream_id);
                 self.order.operation_ends(stream_id);
             }
-            What::Synchronized { host, stream_id } => {
+            What::Synchronized { host, stream_id, failed } => {
+                if failed {
+                    // What has failed leaves tasks that nothing orders. The cause is told; what the host does about it is no
+                    // second finding.
+                    self.order.host_joins_all();
+                }
                 let call = self.call_of(host);
                 self.order.joins(Who::Call(call), Who::Stream(stream_id));
             }
@@ -379,6 +385,12 @@ impl Observer for RaceCheck {
             What::TaskBegan { task, kind, by, reads, writes } => self.task_began(task, kind, by, reads, writes),
             What::HeadPublished { sq_id, head } => self.order.advances(sq_id, head),
             What::TasksDropped { sq_id, .. } => self.order.drops_tasks(sq_id),
+            What::QueueSuspended { sq_id } => self.order.host_joins(sq_id),
+            What::StreamReset { stream_id } => {
+                self.begun.remove(&stream_id);
+                self.submitted.remove(&stream_id);
+                self.order.stream_reset(stream_id);
+            }
             What::QueueReset { sq_id } => {
                 self.order.drops_tasks(sq_id);
                 self.order.host_joins(sq_id);
@@ -406,8 +418,9 @@ impl Observer for RaceCheck {
             What::LaunchQueued { .. }
             | What::CallRefused { .. }
             | What::DoorbellRefused { .. }
-            | What::TaskEnded { .. }
-            | What::Error(_) => {}
+            | What::TaskEnded { .. } => {}
+            // Nothing runs any more, and the host reads what there is.
+            What::Error(_) => self.order.host_joins_all(),
         }
     }
 }

@@ -78,7 +78,9 @@ impl fmt::Display for What {
                 write!(f, "stream transfer: stream {stream_id} dst {dst:#x} src {src:#x} len {len}")
             }
             Self::OperationEnded { stream_id } => write!(f, "operation ended: stream {stream_id}"),
-            Self::Synchronized { host, stream_id } => write!(f, "synchronized: thread {} stream {stream_id}", host.0),
+            Self::Synchronized { host, stream_id, .. } => {
+                write!(f, "synchronized: thread {} stream {stream_id}", host.0)
+            }
             Self::EventRecorded { stream_id, event } => write!(f, "event {event} recorded: stream {stream_id}"),
             Self::EventAwaited { stream_id, event } => write!(f, "event {event} awaited: stream {stream_id}"),
             Self::EventObserved { host, event } => write!(f, "event {event} observed: thread {}", host.0),
@@ -117,6 +119,8 @@ impl fmt::Display for What {
             Self::TasksDropped { sq_id, first, count, reason } => {
                 write!(f, "tasks dropped: sq {sq_id} slot {first} count {count}: {reason}")
             }
+            Self::QueueSuspended { sq_id } => write!(f, "queue suspended: sq {sq_id}"),
+            Self::StreamReset { stream_id } => write!(f, "stream reset: stream {stream_id}"),
             Self::QueueReset { sq_id } => write!(f, "queue reset: sq {sq_id}"),
             Self::HeadPublished { sq_id, head } => write!(f, "head published: sq {sq_id} head {head}"),
             Self::NotifySet { id, by, .. } => write!(f, "notify {id} set: {by}"),

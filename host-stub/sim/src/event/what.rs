@@ -208,6 +208,8 @@ pub enum What {
         host: HostThread,
         /// Stream.
         stream_id: StreamId,
+        /// The call returns an error of an operation.
+        failed: bool,
     },
     /// A stream has reached the record of an event.
     EventRecorded {
@@ -370,6 +372,16 @@ pub enum What {
         /// What happened to the queue.
         reason: &'static str,
     },
+    /// A queue stands still: its tasks that had not begun were dropped, and it takes no others.
+    QueueSuspended {
+        /// Queue.
+        sq_id: u32,
+    },
+    /// Every operation of a stream has ended, also those that had not begun: the device has failed or was restarted.
+    StreamReset {
+        /// Stream.
+        stream_id: StreamId,
+    },
     /// A queue is empty again and starts at slot 0.
     QueueReset {
         /// Queue.
@@ -440,6 +452,8 @@ impl What {
             | Self::CallRefused { origin: None, .. }
             | Self::Doorbell { by: None, .. }
             | Self::TasksDropped { .. }
+            | Self::QueueSuspended { .. }
+            | Self::StreamReset { .. }
             | Self::QueueReset { .. }
             | Self::HeadPublished { .. }
             | Self::NotifySet { .. }

@@ -74,6 +74,11 @@ impl Streams {
         self.0.values_mut().for_each(|stream| stream.before.forget(sq_id));
     }
 
+    /// Numbers of all streams.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = StreamId> {
+        self.0.keys().copied()
+    }
+
     /// Every operation ends with `error`; `with`: what kernels end with that ran beside the one that has failed. Gives the
     /// parameters of their launches, which kernels that still run may read.
     pub(crate) fn end_all(&mut self, error: &DeviceError, with: Option<&'static str>) -> Vec<u64> {

@@ -480,7 +480,7 @@ impl Observer for Builder {
                 self.streams.entry(stream_id).or_default().kernel = Some(Arc::clone(kernel));
             }
             What::Submitted { host, stream_id, operation, site } => self.submitted(host, stream_id, operation, site),
-            What::Synchronized { host, stream_id } => self.synchronized(host, stream_id),
+            What::Synchronized { host, stream_id, .. } => self.synchronized(host, stream_id),
             What::StreamTransfer { stream_id, reads, writes } => {
                 if let Some(id) = self.operation(stream_id) {
                     // Memory of the host has no range.
@@ -554,7 +554,10 @@ impl Observer for Builder {
             What::Error(ref error) => self.error(error),
             What::CommAcquired { origin, comm } => self.comm("communicator locked", origin, comm),
             What::CommReleased { origin, comm } => self.comm("communicator unlocked", origin, comm),
-            What::LaunchEnded { .. } | What::HeadPublished { .. } => {}
+            What::LaunchEnded { .. }
+            | What::HeadPublished { .. }
+            | What::QueueSuspended { .. }
+            | What::StreamReset { .. } => {}
         }
     }
 }
