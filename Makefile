@@ -90,10 +90,10 @@ lint: setup ## check format and clippy, for the host and for the device
 doc: ## build the reference into the target folder
 	@.ci/run doc
 
-image: setup ## build the device image; KERNEL="a.c b.cpp" puts kernels in C or C++ into one of their own (OUT=path)
+image: setup ## build the device image; KERNEL="a.c b.cpp" puts kernels in C or C++ into one of their own (OUT=path, CPPFLAGS="-Ifolder", ENTRIES=name,..)
 ifneq ($(KERNEL),)
 	$(if $(DEVICE_CC)$(DEVICE_CXX),,@scripts/setup.sh cross)
-	scripts/kernel_image.sh "$(or $(OUT),$(basename $(notdir $(firstword $(KERNEL)))).elf)" $(KERNEL)
+	CPPFLAGS='$(CPPFLAGS)' ENTRIES='$(ENTRIES)' scripts/kernel_image.sh "$(or $(OUT),$(basename $(notdir $(firstword $(KERNEL)))).elf)" $(KERNEL)
 else
 	cargo build --locked -p hcomm-kernel --features image --target $(IMAGE_TARGET) --profile image
 endif

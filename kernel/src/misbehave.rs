@@ -121,7 +121,6 @@ mod exception {
 
     #[inline(never)]
     pub fn stack_overflow(depth: u64) -> u64 {
-        // Below a page: the first frame that does not fit touches the guard page, never what lies behind it.
         let frame = black_box([depth; 32]);
         if black_box(depth) == u64::MAX { 0 } else { stack_overflow(depth + 1) + black_box(&frame)[0] }
     }

@@ -67,7 +67,7 @@ pub fn fault_text(memory: &SharedMemory, phys: u64, kind: FaultKind, symbols: &S
         FaultKind::EXCEPTION => {
             let (esr, far) = (record.word64(offset_of!(FaultRecord, esr)), record.word64(offset_of!(FaultRecord, far)));
             let (elr, sp) = (record.word64(offset_of!(FaultRecord, elr)), record.word64(offset_of!(FaultRecord, sp)));
-            let what = exception(esr, far, symbols);
+            let what = exception(esr, far, sp, symbols);
             let way = way(symbols, elr, record.callers());
             format!("{what}, {way} [elr {elr:#x}, esr {esr:#x}, far {far:#x}, sp {sp:#x}]")
         }
@@ -136,7 +136,7 @@ pub fn way(symbols: &impl Locate, at: u64, callers: impl IntoIterator<Item = u64
 }
 
 /// Kind and address of an exception.
-fn exception(esr: u64, far: u64, symbols: &Symbols<'_>) -> String {
+fn exception(esr: u64, far: u64, sp: u64, symbols: &Symbols<'_>) -> String {
     match esr >> 26 & 0x3f {
         class::UNKNOWN => "undefined instruction".to_owned(),
         class::FP => "floating point while it is off".to_owned(),
@@ -145,8 +145,14 @@ fn exception(esr: u64, far: u64, symbols: &Symbols<'_>) -> String {
         class::PC_ALIGNMENT => format!("unaligned program counter {far:#x}"),
         class::SP_ALIGNMENT => "unaligned stack pointer".to_owned(),
         class::BREAKPOINT => format!("breakpoint {:#x}", esr & 0xffff),
-        class::DATA_ABORT if symbols.is_stack_guard(far) => {
-            format!("stack overflow: {} at {far:#x}, in the guard page", access(esr))
+        class::DATA_ABORT if symbols.is_stack_overflow(far, sp) => {
+            let Range { start, end } = symbols.stack();
+            format!(
+                "stack overflow: {} at {far:#x}, {} B below the stack of {} B",
+                access(esr),
+                start - far,
+                end - start
+            )
         }
         class::DATA_ABORT => format!("data abort: {} at {far:#x}, {}", access(esr), status(esr)),
         other => format!("exception of class {other:#x}"),
@@ -196,7 +202,7 @@ mod tests {
     #[test]
     fn syndromes_have_names() {
         let symbols = Symbols::default();
-        let text = |esr| exception(esr, 0x10, &symbols);
+        let text = |esr| exception(esr, 0x10, 0, &symbols);
         assert_eq!(text(0x9600_0006), "data abort: read at 0x10, translation fault, level 2");
         assert_eq!(text(0x9600_004f), "data abort: write at 0x10, permission fault, level 3");
         assert_eq!(text(0x9600_0061), "data abort: write at 0x10, alignment fault");

@@ -71,12 +71,13 @@ pub struct Symbols<'d> {
     functions: Vec<Symbol>,
     /// Address of the first byte of the file, as the file has it.
     start: u64,
-    /// Empty if the image does not say. The page below it is never mapped.
+    /// Empty if the image does not say. Nothing is mapped below it.
     stack: Range<u64>,
 }
 
-/// Bytes of the page below the stack.
-const GUARD_PAGE: u64 = 4096;
+/// Bytes below the stack pointer that a store may reach before it has moved the pointer: 512, the limit of a pre-indexed
+/// store of a pair, and what code of the kernel may still address from a frame pointer.
+const BELOW_SP: u64 = 4096;
 
 impl<'d> Symbols<'d> {
     /// Symbols of the image in `elf`.
@@ -131,9 +132,10 @@ impl<'d> Symbols<'d> {
         self.stack.clone()
     }
 
-    /// Whether `addr` is in the page below the stack: a stack that has overflowed.
-    pub fn is_stack_guard(&self, addr: u64) -> bool {
-        addr < self.stack.start && self.stack.start - addr <= GUARD_PAGE
+    /// Whether an access to `addr` is that of a stack that has overflowed: below the stack, and not below what code with the
+    /// stack pointer `sp` uses.
+    pub fn is_stack_overflow(&self, addr: u64, sp: u64) -> bool {
+        addr < self.stack.start && sp <= self.stack.end && addr >= sp.saturating_sub(BELOW_SP)
     }
 }
 
@@ -238,8 +240,21 @@ mod tests {
             let symbols = Symbols::new(elf);
             assert_eq!(symbols.places(0x4020_0000), [Place::default()]);
             assert_eq!(Place::default().to_string(), "unknown code");
-            assert!(!symbols.is_stack_guard(0));
+            assert!(!symbols.is_stack_overflow(0, 0));
         }
+    }
+
+    /// Case 401.
+    #[test]
+    fn overflow_is_an_access_between_stack_pointer_and_stack() {
+        let symbols = Symbols { stack: 0x10_0000..0x11_0000, ..Symbols::default() };
+        let is_overflow = |addr, sp| symbols.is_stack_overflow(addr, sp);
+        // The frame is larger than the stack, whatever part of it is used first.
+        assert!(is_overflow(0x8_0000, 0x8_0000) && is_overflow(0xf_fff8, 0x8_0000));
+        // A store that moves the stack pointer.
+        assert!(is_overflow(0xf_fff0, 0x10_0000));
+        // A wild address below the stack, the stack itself, and a stack pointer that is no longer one.
+        assert!(!is_overflow(0x10, 0x10_8000) && !is_overflow(0x10_0000, 0x8_0000) && !is_overflow(0x10, 0x12_0000));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use hcomm_aicpu::spec::map::{BOOT_BLOCK_PHYS, HBM_HOLE, HBM_MAX, RECORD_PHYS};
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
 
-use super::{cpu, fault, mailbox, mmu, port, wake};
+use super::{cpu, fault, layout, mailbox, mmu, port, wake};
 
 // Comes in at EL1, or at EL2 if the machine has it, with the MMU off and every register but the PC unknown. Leaves at EL1
 // with interrupts masked, SP_EL0 as the stack, SP_EL1 as the stack of exceptions, FP/SIMD on and .bss zero. All stores are
@@ -161,6 +161,15 @@ fn check(boot: &BootBlock) -> Result<Soc, BootError> {
     Soc::from_device_type(boot.soc).ok_or(BootError::Soc(boot.soc))
 }
 
+/// Runs the constructors of static objects, which kernels in C and C++ may have.
+fn run_constructors() {
+    for addr in layout::constructors().step_by(size_of::<u64>()) {
+        // SAFETY: `link.ld` aligns the table to 8 bytes, and it holds addresses of functions only, which compilers put there.
+        let constructor = unsafe { (addr as *const extern "C" fn()).read() };
+        constructor();
+    }
+}
+
 /// What the start code jumps to.
 #[unsafe(no_mangle)]
 extern "C" fn image_main() -> ! {
@@ -185,6 +194,7 @@ extern "C" fn image_main() -> ! {
         // SAFETY: both rings stay mapped, like the boot block; the host reads them, and stores `tail` atomically.
         unsafe { port::DEVICE.set_record_rings(DeviceAddr(RECORD_PHYS)) };
     }
+    run_constructors();
     defmt::info!("image ready, hbm {=u64:#x}, {=u64:#x} bytes", boot.hbm_base.0, boot.hbm_size);
     mailbox::run()
 }

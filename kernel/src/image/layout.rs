@@ -9,6 +9,8 @@ unsafe extern "C" {
     static __text_end: c_void;
     static __rodata_start: c_void;
     static __rodata_end: c_void;
+    static __init_array_start: c_void;
+    static __init_array_end: c_void;
     static __data_start: c_void;
     static __bss_end: c_void;
     static __stack_bottom: c_void;
@@ -31,6 +33,8 @@ range!(/// Code.
     text, __text_start, __text_end);
 range!(/// Constants and the table of kernels.
     rodata, __rodata_start, __rodata_end);
+range!(/// Addresses of the constructors of static objects, 8 bytes each. Part of the constants.
+    constructors, __init_array_start, __init_array_end);
 range!(/// Variables.
     data, __data_start, __bss_end);
 range!(/// Stack of kernels and launch loop.

@@ -13,9 +13,11 @@
 //! | [`port`] | queue registers, clock and barrier for the copy path |
 //! | [`refusals`] | refused calls, for the host to log |
 //! | [`log`] | log ring |
+//! | [`c_library`] | C functions on memory and strings, for kernels in C and C++ |
 //! | [`cpu`] | core number, clock, measured call |
 
 mod boot;
+mod c_library;
 mod cpu;
 mod fault;
 mod frames;
