@@ -158,7 +158,7 @@ mod tests {
             let slot = offset_of!(RecordRing, slots) + (number % RECORDS as u64) as usize * size_of::<CallRecord>();
             self.store(slot + offset_of!(CallRecord, seq), number + 1);
             self.store(slot + offset_of!(CallRecord, entry), 7 << 32 | 3);
-            self.store(slot + offset_of!(CallRecord, first), 2 << 32 | number % 5);
+            self.store(slot + offset_of!(CallRecord, first), (2 << 32) | (number % 5));
             self.store(slot + offset_of!(CallRecord, frames), 0x4020_0000 + number);
             self.set_head(number + 1);
         }
