@@ -32,7 +32,14 @@ fn each_header_stands_alone() {
         "hccl/hccl_comm.h",
         "hccl/hccl_res.h",
         "hccl/hccl_res_expt.h",
+        "hccl/hccl_channel.h",
+        "hccl/hccl_channel_desc.h",
+        "hccl/hccl_rank_graph.h",
+        "hccl/hccl_link.h",
+        "hccl/hccl_launch.h",
         "hccl/hcomm_primitives.h",
+        "hcomm/hcomm_endpoint.h",
+        "hcomm/hcomm_res.h",
         "hcomm/hcomm_res_defs.h",
         "hcomm/hcomm_primitives.h",
         "hcomm/hcomm_kernel.h",
@@ -53,11 +60,11 @@ fn each_header_stands_alone() {
 #[test]
 fn what_is_not_implemented_is_not_declared() {
     let path = folder("absent").join("absent.c");
-    let text = "#include \"acl/acl.h\"\nint main(void) { return aclrtCreateEvent(0); }\n";
+    let text = "#include \"acl/acl.h\"\nint main(void) { return aclrtResetEvent(0, 0); }\n";
     std::fs::write(&path, text).unwrap();
     let output = output(compiler("c11").arg("-fsyntax-only").arg(&path));
     assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("aclrtCreateEvent"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("aclrtResetEvent"));
 }
 
 #[test]
@@ -679,8 +686,17 @@ fn every_entry_point_of_kernels_is_there_on_the_host_too() {
 #[test]
 fn every_exported_name_is_declared_and_misused() {
     let text = |path: PathBuf| std::fs::read_to_string(path).unwrap();
-    let headers =
-        ["acl/acl_rt.h", "hccl/hccl_comm.h", "hccl/hccl_res.h", "hccl/hccl_res_expt.h", "hcomm/hcomm_primitives.h"];
+    let headers = [
+        "acl/acl_rt.h",
+        "hccl/hccl_comm.h",
+        "hccl/hccl_res.h",
+        "hccl/hccl_res_expt.h",
+        "hccl/hccl_channel.h",
+        "hccl/hccl_rank_graph.h",
+        "hccl/hccl_launch.h",
+        "hcomm/hcomm_res.h",
+        "hcomm/hcomm_primitives.h",
+    ];
     let headers: String = headers.map(|name| text(root().join("include").join(name))).concat();
     let misuse = text(source("misuse.c"));
     for name in listed("abi-host.txt") {

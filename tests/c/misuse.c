@@ -8,10 +8,14 @@
 #include "acl/acl.h"
 #include "check.h"
 #include "copy_params.h"
+#include "hccl/hccl_channel.h"
 #include "hccl/hccl_comm.h"
+#include "hccl/hccl_launch.h"
+#include "hccl/hccl_rank_graph.h"
 #include "hccl/hccl_res.h"
 #include "hccl/hccl_res_expt.h"
 #include "hccl/hcomm_primitives.h"
+#include "hcomm/hcomm_res.h"
 
 enum { POLICY = ACL_MEM_MALLOC_HUGE_FIRST };
 
@@ -735,6 +739,97 @@ static void resources(HcclComm comm) {
     }
 }
 
+/* Communicators by settings, threads by configuration and without a communicator, channels, kernels from memory. */
+static void by_configuration(HcclComm comm) {
+    const uint32_t count = 1;
+    HcclCommConfig config;
+    HcclRootInfo root;
+    HcclComm other = UNTOUCHED;
+    ThreadConfig threads;
+    HcclChannelDesc channel;
+    ThreadHandle thread = 7;
+    ChannelHandle handle = 7;
+    CommLink *links = NULL;
+    CommMem mem = {COMM_MEM_TYPE_DEVICE, NULL, 0}, *mems = NULL;
+    HcclMemHandle memory = UNTOUCHED;
+    HcclOpDesc op;
+    HcclKernelFuncInfo info;
+    aclrtBinaryLoadOptions options = {NULL, 0};
+    void *ptr = UNTOUCHED;
+    char **tags = NULL;
+    uint64_t size = 7;
+    uint32_t number = 7;
+    HcclCommConfigInit(&config);
+    memset(&root, 0, sizeof root);
+    memset(&op, 0, sizeof op);
+    memset(&info, 0, sizeof info);
+    CHECK(ThreadConfigInit(&threads, 1), HCCL_SUCCESS);
+    CHECK(HcclChannelDescInit(&channel, 1), HCCL_SUCCESS);
+
+    CHECK(HcclCommInitRootInfoConfig(1, NULL, 0, &config, &other), HCCL_E_PTR);
+    CHECK(HcclCommInitRootInfoConfig(1, &root, 0, NULL, &other), HCCL_E_PTR);
+    CHECK(HcclCommInitRootInfoConfig(1, &root, 0, &config, NULL), HCCL_E_PTR);
+    CHECK(HcclCommInitRootInfoConfig(0, &root, 0, &config, &other), HCCL_E_PARA);
+    CHECK(HcclCommInitRootInfoConfig(1, &root, 1, &config, &other), HCCL_E_PARA);
+    CHECK(HcclCommInitRootInfoConfig(1, &root, 0, &config, &other), HCCL_E_PARA);
+    CHECK(HcclGetHcclBufferCleared(NULL, &ptr, &size), HCCL_E_PTR);
+    CHECK(HcclGetHcclBufferCleared(comm, NULL, &size), HCCL_E_PTR);
+    CHECK(HcclGetHcclBufferCleared(comm, &ptr, NULL), HCCL_E_PTR);
+    CHECK(HcclGetHcclBufferCleared(WRONG, &ptr, &size), HCCL_E_NOT_FOUND);
+    CHECK(HcclThreadAcquireWithConfig(NULL, COMM_ENGINE_AICPU, 1, THREAD_TYPE_TS, &threads, &thread), HCCL_E_PTR);
+    CHECK(HcclThreadAcquireWithConfig(comm, COMM_ENGINE_AICPU, 1, THREAD_TYPE_TS, NULL, &thread), HCCL_E_PTR);
+    CHECK(HcclThreadAcquireWithConfig(comm, COMM_ENGINE_AICPU, 1, THREAD_TYPE_TS, &threads, NULL), HCCL_E_PTR);
+    CHECK(HcclThreadAcquireWithConfig(WRONG, COMM_ENGINE_AICPU, 1, THREAD_TYPE_TS, &threads, &thread), HCCL_E_NOT_FOUND);
+    CHECK(HcclThreadAcquireWithConfig(comm, COMM_ENGINE_AICPU, 0, THREAD_TYPE_TS, &threads, &thread), HCCL_E_PARA);
+    CHECK(HcclThreadResGetInfo(NULL, 1, THREAD_RES_TYPE_STREAM, 8, &ptr), HCCL_E_PTR);
+    CHECK(HcclThreadResGetInfo(comm, 0, THREAD_RES_TYPE_STREAM, 8, &ptr), HCCL_E_PTR);
+    CHECK(HcclThreadResGetInfo(comm, 1, THREAD_RES_TYPE_STREAM, 8, NULL), HCCL_E_PTR);
+    CHECK(HcclThreadResGetInfo(comm, 1, THREAD_RES_TYPE_STREAM, 7, &ptr), HCCL_E_PARA);
+    CHECK(HcclThreadResGetInfo(comm, 1, THREAD_RES_TYPE_STREAM, 8, &ptr), HCCL_E_NOT_FOUND);
+    CHECK(HcclThreadResGetInfo(WRONG, 1, THREAD_RES_TYPE_STREAM, 8, &ptr), HCCL_E_NOT_FOUND);
+    CHECK(HcommThreadAlloc(COMM_ENGINE_AICPU_TS, 1, NULL, &thread), HCCL_E_PTR);
+    CHECK(HcommThreadAlloc(COMM_ENGINE_AICPU_TS, 1, &count, NULL), HCCL_E_PTR);
+    CHECK(HcommThreadAlloc(COMM_ENGINE_RESERVED, 1, &count, &thread), HCCL_E_PARA);
+    CHECK(HcommThreadFree(NULL, 1), HCCL_E_PTR);
+    CHECK(HcommThreadFree(&thread, 0), HCCL_E_PARA);
+    CHECK(HcommThreadFree(&thread, 1), HCCL_E_NOT_FOUND);
+
+    CHECK(HcclChannelAcquire(NULL, COMM_ENGINE_AICPU_TS, &channel, 1, &handle), HCCL_E_PTR);
+    CHECK(HcclChannelAcquire(comm, COMM_ENGINE_AICPU_TS, NULL, 1, &handle), HCCL_E_PTR);
+    CHECK(HcclChannelAcquire(comm, COMM_ENGINE_AICPU_TS, &channel, 1, NULL), HCCL_E_PTR);
+    CHECK(HcclChannelAcquire(WRONG, COMM_ENGINE_AICPU_TS, &channel, 0, &handle), HCCL_E_NOT_FOUND);
+    CHECK(HcclChannelQuery(NULL, COMM_ENGINE_AICPU_TS, &channel, 1, &handle), HCCL_E_PTR);
+    CHECK(HcclChannelQuery(comm, COMM_ENGINE_AICPU_TS, NULL, 1, &handle), HCCL_E_PTR);
+    CHECK(HcclChannelQuery(WRONG, COMM_ENGINE_AICPU_TS, &channel, 1, &handle), HCCL_E_NOT_FOUND);
+    CHECK(HcclChannelDestroy(NULL, &handle, 1), HCCL_E_PTR);
+    CHECK(HcclChannelDestroy(comm, NULL, 1), HCCL_E_PTR);
+    CHECK(HcclChannelDestroy(WRONG, &handle, 1), HCCL_E_NOT_FOUND);
+    CHECK(HcclChannelGetHcclBuffer(NULL, handle, &ptr, &size), HCCL_E_PTR);
+    CHECK(HcclChannelGetHcclBuffer(comm, handle, &ptr, NULL), HCCL_E_PTR);
+    CHECK(HcclChannelGetHcclBuffer(WRONG, handle, &ptr, &size), HCCL_E_NOT_FOUND);
+    CHECK(HcclChannelGetRemoteMems(comm, handle, NULL, &mems, &tags), HCCL_E_PTR);
+    CHECK(HcclChannelGetRemoteMems(WRONG, handle, &number, &mems, &tags), HCCL_E_NOT_FOUND);
+    CHECK(HcclCommMemReg(comm, NULL, &mem, &memory), HCCL_E_PTR);
+    CHECK(HcclCommMemReg(WRONG, "tag", &mem, &memory), HCCL_E_NOT_FOUND);
+    CHECK(HcclRankGraphGetLinks(comm, 0, 0, 1, NULL, &number), HCCL_E_PTR);
+    CHECK(HcclRankGraphGetLinks(WRONG, 0, 0, 1, &links, &number), HCCL_E_NOT_FOUND);
+    CHECK(HcclRankGraphGetRankSizeByLayer(comm, 0, NULL), HCCL_E_PTR);
+    CHECK(HcclRankGraphGetRankSizeByLayer(WRONG, 0, &number), HCCL_E_NOT_FOUND);
+    CHECK(HcclAicpuKernelLaunch(comm, NULL, &info, 0, NULL, NULL), HCCL_E_PTR);
+    CHECK(HcclAicpuKernelLaunch(WRONG, &op, &info, 0, NULL, NULL), HCCL_E_NOT_FOUND);
+
+    CHECK(aclrtBinaryLoadFromData(NULL, 1, &options, &ptr), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtBinaryLoadFromData(&root, 1, &options, NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtBinaryLoadFromData(&root, sizeof root, &options, &ptr), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtRegisterCpuFunc(NULL, "f", "k", &ptr), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtRegisterCpuFunc(WRONG, NULL, "k", &ptr), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtRegisterCpuFunc(WRONG, "f", NULL, &ptr), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtRegisterCpuFunc(WRONG, "f", "k", NULL), ACL_ERROR_INVALID_PARAM);
+    CHECK(aclrtRegisterCpuFunc(WRONG, "f", "k", &ptr), ACL_ERROR_INVALID_RESOURCE_HANDLE);
+    CHECK_TRUE(ptr == UNTOUCHED && other == UNTOUCHED && memory == UNTOUCHED && links == NULL && mems == NULL);
+    CHECK_TRUE(thread == 7 && handle == 7 && size == 7 && number == 7);
+}
+
 int main(int argc, char **argv) {
     if (argc != 2) {
         fprintf(stderr, "usage: misuse FOLDER\n");
@@ -754,6 +849,7 @@ int main(int argc, char **argv) {
     HcclComm comm = communicators();
     threads(comm);
     resources(comm);
+    by_configuration(comm);
     /* The first message is kept, whatever follows. */
     (void)aclrtGetRecentErrMsg();
     CHECK(aclrtFree(WRONG), ACL_ERROR_INVALID_PARAM);
