@@ -7,8 +7,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use c_kit::{
-    LONG, WARNINGS, built, compiler, folder, has, kernel, kernels, limited, on_qemu, operator, output, program, run,
-    source,
+    HEADERS, LONG, WARNINGS, built, compiler, folder, has, kernel, kernels, limited, on_qemu, operator, output,
+    program, run, source,
 };
 use hcomm_testkit::root;
 use host_stub::product::PRODUCTS;
@@ -686,18 +686,7 @@ fn every_entry_point_of_kernels_is_there_on_the_host_too() {
 #[test]
 fn every_exported_name_is_declared_and_misused() {
     let text = |path: PathBuf| std::fs::read_to_string(path).unwrap();
-    let headers = [
-        "acl/acl_rt.h",
-        "hccl/hccl_comm.h",
-        "hccl/hccl_res.h",
-        "hccl/hccl_res_expt.h",
-        "hccl/hccl_channel.h",
-        "hccl/hccl_rank_graph.h",
-        "hccl/hccl_launch.h",
-        "hcomm/hcomm_res.h",
-        "hcomm/hcomm_primitives.h",
-    ];
-    let headers: String = headers.map(|name| text(root().join("include").join(name))).concat();
+    let headers = HEADERS.map(|name| text(root().join("include").join(name))).concat();
     let misuse = text(source("misuse.c"));
     for name in listed("abi-host.txt") {
         assert!(headers.contains(&format!("{name}(")), "{name} is in no header");

@@ -4,12 +4,8 @@ mod c_kit;
 
 use std::fmt::Write as _;
 
-use c_kit::{LONG, compiler, folder, limited, on_qemu, program, run};
+use c_kit::{HEADERS, LONG, compiler, folder, limited, on_qemu, program, run};
 use hcomm_testkit::root;
-
-/// Headers with functions of the host.
-const HEADERS: [&str; 5] =
-    ["acl/acl_rt.h", "hccl/hccl_comm.h", "hccl/hccl_res.h", "hccl/hccl_res_expt.h", "hcomm/hcomm_primitives.h"];
 
 /// Parameters that may be null: optional ones, and the stream where null means the default one.
 const OPTIONAL: [&str; 8] =

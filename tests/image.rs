@@ -4,9 +4,17 @@ use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 /// Function of the image: its instructions.
 fn code(elf: &object::File, name: &str) -> Vec<u32> {
+    code_of(elf, &function(elf, name))
+}
+
+/// The only function of a name.
+fn function<'data>(elf: &'data object::File, name: &str) -> object::Symbol<'data, 'data> {
     let symbols = || elf.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.name() == Ok(name));
     assert_eq!(symbols().count(), 1, "functions named {name}");
-    let symbol = symbols().next().unwrap();
+    symbols().next().unwrap()
+}
+
+fn code_of(elf: &object::File, symbol: &object::Symbol) -> Vec<u32> {
     let text = elf.section_by_name(".text").unwrap();
     let bytes = text.data_range(symbol.address(), symbol.size()).unwrap().unwrap();
     bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
@@ -158,6 +166,19 @@ fn branches_are_told_from_other_instructions() {
     }
 }
 
+/// Instructions of a function whose name may be no more than a branch to them.
+fn body(elf: &object::File, name: &str) -> Vec<u32> {
+    let symbol = function(elf, name);
+    let code = code_of(elf, &symbol);
+    let [word] = code[..] else { return code };
+    let Some(Some(to)) = branch(word, 0) else { return code };
+    let address = symbol.address().wrapping_add_signed(4 * to);
+    let mut there = elf.symbols().filter(|other| other.kind() == SymbolKind::Text && other.address() == address);
+    let target = there.next().expect("a function where the branch goes");
+    assert_ne!(target.address(), symbol.address(), "{name} branches to itself");
+    code_of(elf, &target)
+}
+
 /// Case 65.
 #[test]
 fn memcpy_and_its_kin_are_there_once_and_call_nothing() {
@@ -167,7 +188,7 @@ fn memcpy_and_its_kin_are_there_once_and_call_nothing() {
         for name in ["memcpy", "memset", "memmove", "memcmp", "bcmp"] {
             // What is not called is not linked; the first two always are.
             if defined.contains(&name) || ["memcpy", "memset"].contains(&name) {
-                assert_eq!(calls(&code(elf, name)), [] as [usize; 0], "{name}");
+                assert_eq!(calls(&body(elf, name)), [] as [usize; 0], "{name}");
             }
         }
         assert!(!calls(&code(elf, "HcommLocalCopyOnThread")).is_empty(), "its way to a refusal is a call");

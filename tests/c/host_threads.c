@@ -38,26 +38,32 @@ static void slaves_of_a_stream(HcclComm comm) {
         numbers[i] = (int32_t)(i * 77777);
         sums[i] = (int32_t)((uint32_t)numbers[i] * (SLAVES + 1));
     }
-    void *src = device_memory(numbers), *middle = device_memory(zeros), *dst = device_memory(zeros);
+    void *src = device_memory(numbers), *dst = device_memory(zeros), *parts[SLAVES];
+    for (uint32_t i = 0; i < SLAVES; i++) {
+        parts[i] = device_memory(zeros);
+    }
     for (int round = 0; round < 20; round++) {
-        CHECK(aclrtMemcpy(middle, LEN, zeros, LEN, ACL_MEMCPY_HOST_TO_DEVICE), ACL_SUCCESS);
-        CHECK(HcommLocalCopyOnThread(main_thread, middle, src, LEN), HCCL_SUCCESS);
+        CHECK(HcommLocalCopyOnThread(main_thread, dst, src, LEN), HCCL_SUCCESS);
         for (uint32_t i = 0; i < SLAVES; i++) {
+            CHECK(aclrtMemcpy(parts[i], LEN, zeros, LEN, ACL_MEMCPY_HOST_TO_DEVICE), ACL_SUCCESS);
             CHECK(HcommThreadNotifyRecordOnThread(main_thread, slaves[i], 0), HCCL_SUCCESS);
             CHECK(HcommThreadNotifyWaitOnThread(slaves[i], 0, 60), HCCL_SUCCESS);
-            CHECK(HcommLocalReduceOnThread(slaves[i], middle, src, COUNT, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_SUM),
+            CHECK(HcommLocalReduceOnThread(slaves[i], parts[i], src, COUNT, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_SUM),
                   HCCL_SUCCESS);
             CHECK(HcommThreadNotifyRecordOnThread(slaves[i], main_thread, i), HCCL_SUCCESS);
         }
         for (uint32_t i = 0; i < SLAVES; i++) {
             CHECK(HcommThreadNotifyWaitOnThread(main_thread, i, 60), HCCL_SUCCESS);
+            CHECK(HcommLocalReduceOnThread(main_thread, dst, parts[i], COUNT, HCOMM_DATA_TYPE_INT32, HCOMM_REDUCE_SUM),
+                  HCCL_SUCCESS);
         }
-        CHECK(HcommLocalCopyOnThread(main_thread, dst, middle, LEN), HCCL_SUCCESS);
         CHECK(aclrtSynchronizeStream(stream), ACL_SUCCESS);
         check_memory(dst, sums);
     }
     CHECK(aclrtFree(src), ACL_SUCCESS);
-    CHECK(aclrtFree(middle), ACL_SUCCESS);
+    for (uint32_t i = 0; i < SLAVES; i++) {
+        CHECK(aclrtFree(parts[i]), ACL_SUCCESS);
+    }
     CHECK(aclrtFree(dst), ACL_SUCCESS);
     CHECK(aclrtDestroyStream(stream), ACL_SUCCESS);
 }

@@ -12,6 +12,19 @@ use hcomm_testkit::{root, target_dir};
 /// Flags that every source passes without a warning.
 pub const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
 
+/// Headers with functions of the host, below `include/`.
+pub const HEADERS: [&str; 9] = [
+    "acl/acl_rt.h",
+    "hccl/hccl_comm.h",
+    "hccl/hccl_res.h",
+    "hccl/hccl_res_expt.h",
+    "hccl/hccl_channel.h",
+    "hccl/hccl_rank_graph.h",
+    "hccl/hccl_launch.h",
+    "hcomm/hcomm_res.h",
+    "hcomm/hcomm_primitives.h",
+];
+
 /// What `make capi` has built.
 pub fn built(name: &str) -> PathBuf {
     let path = target_dir().join("capi").join(name);

@@ -13,7 +13,7 @@ use hcomm_mapping::SharedMemory;
 use hcomm_sim::memory::Memory;
 
 /// Functions that a message names.
-const PLACES: usize = 6;
+const PLACES: usize = 10;
 /// Prefixes of the functions that a panic calls before it is reported.
 const MACHINERY: [&str; 4] = ["core::panicking::", "__rustc::", "rust_begin_unwind", "hcomm_image::image::fault::"];
 

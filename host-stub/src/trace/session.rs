@@ -103,12 +103,17 @@ impl Recording {
         *lock(&self.device) = Arc::downgrade(device);
     }
 
-    /// What happened so far, in the time of the file.
-    pub(crate) fn timeline(&self) -> Timeline {
+    /// Takes the events that wait.
+    fn flush(&self) {
         let device = lock(&self.device).upgrade();
         if let Some(device) = device {
             device.events.flush();
         }
+    }
+
+    /// What happened so far, in the time of the file.
+    pub(crate) fn timeline(&self) -> Timeline {
+        self.flush();
         let mut timeline = lock(&self.builder).timeline(&|site| self.lines.text(site));
         for race in self.findings.iter().flat_map(|findings| findings.races()) {
             finding::mark(&mut timeline, &race);
@@ -151,6 +156,7 @@ impl Session {
 fn write_all() {
     let process = std::process::id();
     for session in lock(&SESSIONS).iter_mut().filter(|session| session.process == process) {
+        session.recordings.iter().for_each(|recording| recording.flush());
         if session.slices() != session.written {
             session.write();
         }
