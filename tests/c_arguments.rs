@@ -12,8 +12,16 @@ const OPTIONAL: [&str; 8] =
     ["options", "cfg", "reserve", "placeHolderArray", "hostArgs", "ctxTag", "batchTag", "commId"];
 
 /// Types that are handles, besides pointers.
-const HANDLES: [&str; 7] =
-    ["aclrtStream", "aclrtNotify", "aclrtBinHandle", "aclrtFuncHandle", "aclrtArgsHandle", "HcclComm", "ThreadHandle"];
+const HANDLES: [&str; 8] = [
+    "aclrtStream",
+    "aclrtNotify",
+    "aclrtEvent",
+    "aclrtBinHandle",
+    "aclrtFuncHandle",
+    "aclrtArgsHandle",
+    "HcclComm",
+    "ThreadHandle",
+];
 
 /// A function of a header: its name, and type and name of each parameter.
 struct Function {
@@ -44,7 +52,8 @@ fn functions() -> Vec<Function> {
 impl Function {
     /// The first parameter that must not be null.
     fn first_pointer(&self) -> Option<&str> {
-        let has_default_stream = self.name.starts_with("aclrtSynchronize") || self.name.starts_with("aclrtLaunch");
+        let has_default_stream =
+            ["aclrtSynchronize", "aclrtLaunch", "aclrtStreamWait"].iter().any(|start| self.name.starts_with(start));
         let must = |(kind, name): &&(String, String)| {
             let is_default = kind == "aclrtStream" && has_default_stream;
             (kind.ends_with('*') || HANDLES.contains(&kind.as_str()))
@@ -80,8 +89,13 @@ fn first_null_argument_is_named_as_the_header_names_it() {
     run(compiler("c11").arg(&path).arg("-o").arg(&out).arg("-L").arg(&library).args(["-lhcomm_sim", &rpath]));
     let printed = run(&mut limited(&out, LONG));
 
-    // Joining and the like is for kernels alone, whatever the thread is.
-    let in_kernels = ["HcommThreadSynchronize", "HcommThreadJoin"];
+    // Joining and channels are for kernels alone, whatever the thread is.
+    let is_for_kernels = |name: &str| {
+        let begins = |start: &&str| name.starts_with(start);
+        ["HcommThreadSynchronize", "HcommThreadJoin", "HcommBatchTransfer", "HcommChannel", "HcommRead", "HcommWrite"]
+            .iter()
+            .any(begins)
+    };
     let expected = functions.iter().filter_map(|function| {
         let first = function.first_pointer()?;
         let name = &function.name;
@@ -91,7 +105,7 @@ fn first_null_argument_is_named_as_the_header_names_it() {
             "aclrtStreamGetId" => return Some("aclrtStreamGetId: streamId is null".to_owned()),
             _ => {}
         }
-        Some(match in_kernels.contains(&name.as_str()) {
+        Some(match is_for_kernels(name) {
             true => format!("{name}: called by the host: only kernels can call it"),
             false => format!("{name}: {first} is null"),
         })

@@ -22,7 +22,7 @@ fn check_entry(first: &[u8; ub::BLOCK_LEN], second: Option<&[u8; ub::BLOCK_LEN]>
         }
         Err(error) => {
             assert!(!error.to_string().is_empty());
-            format!("work entry {}", variant(&error))
+            format!("work entry {error}")
         }
     }
 }
@@ -51,7 +51,7 @@ fn check_for(soc: Soc, sqe: &[u8; SQE_LEN]) -> String {
         Err(error) => {
             // The message must be printable whatever the bytes.
             assert!(!error.to_string().is_empty());
-            format!("{soc:?} {}", variant(&error))
+            format!("{soc:?} {error}")
         }
     }
 }

@@ -88,7 +88,7 @@ pub struct DeviceOptions {
     pub faults: FaultPlan,
     /// Deterministic mode, with this seed; for [`Cpu::Native`] alone. Kernels, scheduler, engines and host waits run one at
     /// a time, the seed picks whose turn it is, and time is virtual: the same program and seed give the same
-    /// [trace](Device::trace). The device works only while a host thread is inside a call that waits. Calls of several host
+    /// [trace](crate::Device::trace). The device works only while a host thread is inside a call that waits. Calls of several host
     /// threads come in the order that the operating system picks.
     pub deterministic: Option<u64>,
     /// Limit, in real time, between two calls of the device by a kernel in deterministic mode; after that the kernel is

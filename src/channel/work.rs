@@ -15,7 +15,7 @@ pub enum TransferKind {
     Read,
 }
 
-/// One transfer of a batch ([`Thread::channel_batch`](crate::Thread::channel_batch)).
+/// One transfer of a batch ([`Channel::batch`](crate::Channel::batch)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
     /// Moves `len` bytes.

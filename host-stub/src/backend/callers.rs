@@ -215,10 +215,14 @@ mod tests {
         let agrees = if depth == 0 {
             return_addresses(&mut addrs);
             let expected = unwind(From::Skipped(1));
-            // The one before these lies in this function, at another call for each of the two.
-            let expected: Vec<_> = expected.frames[1..expected.count].iter().map(|frame| frame.pc).collect();
-            let found: Vec<_> = addrs[2..].iter().copied().take_while(|addr| *addr != 0).collect();
-            found.len() >= 5 && expected.starts_with(&found)
+            let expected: Vec<_> = expected.frames[..expected.count].iter().map(|frame| frame.pc).collect();
+            let found: Vec<_> = addrs.iter().copied().take_while(|addr| *addr != 0).collect();
+            // The first ones lie in this file, at another call for each of the two; how many there are depends on inlining.
+            let same = |skipped: usize| {
+                let found = found.get(skipped..).unwrap_or_default();
+                found.len() >= 5 && (0..4).any(|own| expected.get(own..).is_some_and(|of| of.starts_with(found)))
+            };
+            (0..4).any(same)
         } else {
             agrees(depth - 1, room)
         };

@@ -184,18 +184,18 @@ mod tests {
         frames.to_vec()
     }
 
-    /// The functions of this test are in a crate whose functions are not the caller's: the first that is not is the test
-    /// harness's, or none.
     #[test]
     fn place_of_a_return_address_is_the_line_of_its_call() {
         let line = line!() + 1;
         let frames = here();
         let places = ProgramPlaces { image: None, runner: None };
-        let found: Vec<_> = places.places(Program::Process, frames[2] - 1);
-        let expected = ("host-stub/src/backend/places.rs".to_owned(), line);
-        assert_eq!(found.first().and_then(|found| found.place.line.clone()), Some(expected));
-        assert!(found[0].is_library());
-        assert!(found[0].text().starts_with(&format!("host-stub/src/backend/places.rs:{line} (host_stub::")));
+        // The first ones lie in `return_addresses` and in `here`; how many there are depends on inlining.
+        let found = frames.iter().take(4).flat_map(|addr| places.places(Program::Process, addr.saturating_sub(1)));
+        let expected = Some(("host-stub/src/backend/places.rs".to_owned(), line));
+        let found: Vec<_> = found.filter(|found| found.place.line == expected).collect();
+        let [found] = &found[..] else { panic!("{} places at line {line}", found.len()) };
+        assert!(found.is_library());
+        assert!(found.text().starts_with(&format!("host-stub/src/backend/places.rs:{line} (host_stub::")));
     }
 
     #[test]
