@@ -7,7 +7,7 @@ use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_kernel::{CopyListParams, ListedCopy};
 use hcomm_testkit::{Rig, at, pattern};
 use host_stub::sim::event::What;
-use host_stub::{Cpu, DeviceOptions, Stream};
+use host_stub::{Check, Checks, Cpu, DeviceOptions, Stream};
 use zerocopy::IntoBytes;
 
 /// Two kernels of one device, `count` copies each, on a ring of `depth` entries; those of kernel *n* in a batch if `batch[n]`.
@@ -60,7 +60,9 @@ fn two_cores(options: DeviceOptions, depth: u32, count: usize, batch: [bool; 2])
 fn two_cores_share_a_handle_on_real_threads() {
     for depth in [2, 5, 128, 2048] {
         for batch in [[false, false], [false, true], [true, true]] {
-            let options = DeviceOptions { cpu: Cpu::Native, record: true, ..DeviceOptions::default() };
+            // A kernel that returns long before its tasks have run: the race check still knows that its launch waits for them.
+            let checks = Some(Checks::DEFAULT.with(Check::Race));
+            let options = DeviceOptions { cpu: Cpu::Native, record: true, checks, ..DeviceOptions::default() };
             two_cores(options, depth, 5000, batch);
         }
     }

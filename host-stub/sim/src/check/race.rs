@@ -38,6 +38,8 @@ struct Launch {
     stream_id: StreamId,
     /// Number of the name of its kernel.
     kernel: u32,
+    /// Its stream has gone on: nothing joins its queues any more.
+    has_ended: bool,
 }
 
 /// The observer.
@@ -144,8 +146,10 @@ impl RaceCheck {
         self.history.sweep(&known);
         self.order.forget_launches(&known);
         let order = &self.order;
-        self.launches.retain(|launch, _| order.knows_launch(*launch));
-        self.used.retain(|launch, _| order.knows_launch(*launch));
+        // A kernel that has returned may be known to all while its tasks are still to come.
+        self.launches.retain(|launch, of| !of.has_ended || order.knows_launch(*launch));
+        let launches = &self.launches;
+        self.used.retain(|launch, _| launches.contains_key(launch));
         self.sweep_at = SMALL.max(2 * self.launches.len());
     }
 
@@ -270,7 +274,9 @@ impl RaceCheck {
     }
 
     fn ended(&mut self, launch: u64, drained: bool) {
-        let Some(&Launch { stream_id, .. }) = self.launches.get(&launch) else { return };
+        let Some(of) = self.launches.get_mut(&launch) else { return };
+        of.has_ended = true;
+        let stream_id = of.stream_id;
         let used = self.used.remove(&launch).unwrap_or_default();
         if drained {
             for sq_id in used {
@@ -370,7 +376,7 @@ impl Observer for RaceCheck {
                     start.launch_starts(launch, stream_id);
                 }
                 let kernel = self.kernel(kernel);
-                self.launches.insert(launch, Launch { stream_id, kernel });
+                self.launches.insert(launch, Launch { stream_id, kernel, has_ended: false });
                 if self.launches.len() >= self.sweep_at {
                     self.sweep();
                 }
@@ -390,6 +396,9 @@ impl Observer for RaceCheck {
                 self.begun.remove(&stream_id);
                 self.submitted.remove(&stream_id);
                 self.order.stream_reset(stream_id);
+                for of in self.launches.values_mut().filter(|of| of.stream_id == stream_id) {
+                    of.has_ended = true;
+                }
             }
             What::QueueReset { sq_id } => {
                 self.order.drops_tasks(sq_id);
@@ -420,7 +429,10 @@ impl Observer for RaceCheck {
             | What::DoorbellRefused { .. }
             | What::TaskEnded { .. } => {}
             // Nothing runs any more, and the host reads what there is.
-            What::Error(_) => self.order.host_joins_all(),
+            What::Error(_) => {
+                self.order.host_joins_all();
+                self.launches.values_mut().for_each(|of| of.has_ended = true);
+            }
         }
     }
 }
