@@ -2,6 +2,7 @@
 
 #[cfg(not(loom))]
 mod channel;
+#[cfg(not(loom))]
 mod fast;
 #[cfg(loom)]
 mod loom;
