@@ -48,7 +48,7 @@ impl Comms {
     /// `before` is called with the place of the communicator in the table, before another core can lock it.
     pub(crate) fn release(&self, by: Owner, name: &[u8], before: impl FnOnce(u32)) -> Result<(), Error> {
         let (place, owner) = self.owner(name)?;
-        // What the core itself has stored, if it has locked it: nobody else stores then.
+        // What the core itself has stored, if it has locked it: no other core stores then.
         if owner.load(Ordering::Relaxed) != by.0 {
             return Err(Error::CommNotLocked);
         }

@@ -335,7 +335,7 @@ impl QueueSlot {
         loss.and(rung)
     }
 
-    /// Rings for the tasks that `batch` has staged, on behalf of whoever needs them to run. What fails is the batch's loss.
+    /// Rings for the tasks that `batch` has staged, for a caller that needs them to run. An error counts as lost tasks of the batch.
     pub(crate) fn publish<P: Platform>(&self, io: &P, rules: &Rules<'_>, batch: BatchId) -> Result<(), Stop> {
         let mut state = self.lock_slow();
         if state.stager != batch {

@@ -385,7 +385,7 @@ static void ignored_refusals(void) {
     good_operation(&rig, 3);
 }
 
-/* A kernel in step that copies what nobody has written: told where the host uses it, once. */
+/* A kernel that copies bytes that were never written: reported once, where the host uses them. */
 static void unwritten_source(void) {
     CHECK(setenv("HCOMM_SIM_CHECK", "free,calls,sync,init", 1), 0);
     Rig rig = open_rig();

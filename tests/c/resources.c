@@ -44,7 +44,7 @@ static void communicator_with_settings(void) {
     CHECK(HcclCommInitRootInfoConfig(1, &root, 0, &config, &second), HCCL_SUCCESS);
     CHECK(HcclCommDestroy(second), HCCL_SUCCESS);
 
-    /* Settings that nobody has initialised, and wrong ones. */
+    /* Settings that were not initialised, and wrong ones. */
     CHECK(HcclGetRootInfo(&root), HCCL_SUCCESS);
     config.hcclBufferSize = 0;
     CHECK(HcclCommInitRootInfoConfig(1, &root, 0, &config, &second), HCCL_E_PARA);

@@ -200,7 +200,7 @@ extern "C" fn fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_v
     end();
 }
 
-/// Mangled name of the type of the C++ exception that nobody has caught, or nothing.
+/// Mangled name of the type of the C++ exception that was not caught, or nothing.
 fn exception_type() -> &'static [u8] {
     // SAFETY: looks a name up; in the handler of `abort`, which the thread itself has called.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__cxa_current_exception_type".as_ptr()) };

@@ -63,7 +63,7 @@ pub trait Cpu: Send {
         Vec::new()
     }
 
-    /// The oldest record of a call that the core has written and nobody has read. A CPU that sends them as events itself has
+    /// The oldest record of a call that the core has written and that was not read yet. A CPU that sends them as events itself has
     /// none.
     fn take_record(&mut self, core: usize) -> Option<CallRecord> {
         let _ = core;

@@ -85,7 +85,7 @@ pub trait Turn: Send + Sync {
     /// [`NoTurn`].
     fn host_waits(&self, wait: HostWait, is_done: &mut dyn FnMut(Duration) -> bool) -> Result<(), NoTurn>;
 
-    /// Ends it: nobody waits for a turn any more.
+    /// Ends it: every wait for a turn returns.
     fn close(&self);
 }
 

@@ -63,7 +63,7 @@ impl<M: Memory> Scheduler<M> {
     /// A command may make something go on. Called before it is taken.
     pub(super) fn end_halt_on_command(&mut self) {
         if let Some(port) = self.port.as_ref().filter(|_| self.shared.inbox.is_pending()) {
-            // Before the command is taken: nobody sees neither.
+            // Before the command is taken, so that at each moment the device has a command or is not at rest.
             port.set_at_rest(false);
         }
         if self.halt_watch.is_halted() && self.shared.inbox.is_pending() {

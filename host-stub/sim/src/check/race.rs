@@ -428,7 +428,7 @@ impl Observer for RaceCheck {
             | What::CallRefused { .. }
             | What::DoorbellRefused { .. }
             | What::TaskEnded { .. } => {}
-            // Nothing runs any more, and the host reads what there is.
+            // The device runs nothing after this, and the host may read its memory.
             What::Error(_) => {
                 self.order.host_joins_all();
                 self.launches.values_mut().for_each(|of| of.has_ended = true);

@@ -26,8 +26,8 @@ impl Requests {
         self.removals.push(Removal { ids, last_launch, reply });
     }
 
-    /// Nothing of it will be done. Whoever waits for an answer hears at once that none will come: its end of the channel is
-    /// dropped.
+    /// Drops all requests. Each caller that waits for an answer is told at once that none will come: its end of the channel
+    /// is dropped.
     pub(crate) fn drop_all(&mut self) {
         self.removals.clear();
         self.recoveries.clear();

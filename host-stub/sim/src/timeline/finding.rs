@@ -15,7 +15,7 @@ pub fn mark(timeline: &mut Timeline, race: &Race) {
             Maker::HostCopy { host, .. } | Maker::Free { host, .. } => About::Host(host),
         };
         let is_it = |slice: &Slice| slice.about == about && moves_bytes(slice, about);
-        // The last one: a queue that is acquired again counts anew.
+        // The last one: a queue that is acquired again restarts its count.
         let Some(begin) = timeline.slices.iter().rfind(|slice| is_it(slice)).map(|slice| slice.start_ns) else {
             continue;
         };
