@@ -7,6 +7,7 @@ use core::arch::global_asm;
 use core::ffi::{c_char, c_void};
 
 use crate::error::Error;
+pub use crate::spec::channel::HcommBatchTransferDesc;
 
 unsafe extern "C" {
     /// `HcommLocalCopyOnThread`.
@@ -110,19 +111,6 @@ unsafe extern "C" {
         transfer_desc_num: u32,
     ) -> i32;
 }
-
-/// A transfer of a batch, as the interface has it.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct HcommBatchTransferDesc {
-    /// What it is.
-    pub kind: i32,
-    /// Zero.
-    pub reserved: u32,
-    /// Its arguments.
-    pub words: [u64; 7],
-}
-const _: () = assert!(size_of::<HcommBatchTransferDesc>() == 64);
 
 /// `hcomm_port_refused`, or nothing: a card's library does not have it.
 type Report = unsafe extern "C" fn(who: *const u8, who_len: usize, code: i32, error: *const c_void);

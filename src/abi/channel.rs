@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::ops::channel::{self, Move, Record};
 use crate::spec::DeviceAddr;
 use crate::spec::channel::ChannelHandle;
+pub use crate::spec::channel::HcommBatchTransferDesc;
 use crate::spec::code::HCCL_SUCCESS;
 use crate::spec::data_type::{DataType, ReduceOp};
 use crate::spec::record::EntryPoint;
@@ -206,21 +207,6 @@ pub extern "C" fn HcommChannelNotifyWaitOnThreadWithDefaultTimeout(
 pub extern "C" fn HcommChannelFenceOnThread(thread: u64, channel: u64) -> i32 {
     answer("HcommChannelFenceOnThread", channel::fence(ends(thread, channel)))
 }
-
-/// One transfer of [`HcommBatchTransferOnThread`]. What the words hold depends on the kind: length or count, `dst`, `src`; then
-/// operator (low half) and type (high half) of a reduce; then the notify index, in the low half of the next word. A record has
-/// its index in the low half of the first word.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct HcommBatchTransferDesc {
-    /// 0 write, 1 write reduce, 2 write with notify, 3 write reduce with notify, 4 read, 5 read reduce, 6 notify record.
-    pub kind: i32,
-    /// Not looked at.
-    pub reserved: u32,
-    /// See above.
-    pub words: [u64; 7],
-}
-const _: () = assert!(size_of::<HcommBatchTransferDesc>() == 64);
 
 impl HcommBatchTransferDesc {
     fn transfer(&self, index: u32) -> Result<Transfer, Error> {

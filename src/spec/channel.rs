@@ -189,6 +189,21 @@ pub const fn notify_phys_910(device: u32, id: u32) -> DeviceAddr {
     DeviceAddr(window + id as u64 * NOTIFY_SIZE_910 as u64)
 }
 
+/// One transfer of `HcommBatchTransferOnThread`. What the words hold depends on the kind: length or count, `dst`, `src`; then
+/// operator (low half) and type (high half) of a reduce; then the notify index, in the low half of the next word. A record has
+/// its index in the low half of the first word.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct HcommBatchTransferDesc {
+    /// 0 write, 1 write reduce, 2 write with notify, 3 write reduce with notify, 4 read, 5 read reduce, 6 notify record.
+    pub kind: i32,
+    /// Not looked at.
+    pub reserved: u32,
+    /// See above.
+    pub words: [u64; 7],
+}
+const _: () = assert!(size_of::<HcommBatchTransferDesc>() == 64);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,8 @@
 //!
 //! The image maps the low part at its physical address (identity) and HBM at its device virtual address.
 
+use super::queue::SQ_REGS_STRIDE;
+
 /// Physical address of the start of RAM.
 pub const RAM_PHYS: u64 = 0x4000_0000;
 /// Bytes of the low part.
@@ -53,3 +55,13 @@ pub const UART_IRQ: u32 = 33;
 pub const GIC_DIST_PHYS: u64 = 0x0800_0000;
 /// CPU interface of the interrupt controller.
 pub const GIC_CPU_PHYS: u64 = 0x0801_0000;
+
+/// Physical address of the register block of queue `sq_id`: `regs` of the thread descriptor.
+pub const fn regs_phys(sq_id: u32) -> u64 {
+    QUEUE_REGS_PHYS + sq_id as u64 * SQ_REGS_STRIDE
+}
+
+/// Whether `regs` is the register block of queue `sq_id`, and lies among the blocks.
+pub const fn is_regs_of(sq_id: u32, regs: u64) -> bool {
+    regs == regs_phys(sq_id) && regs < QUEUE_REGS_PHYS + QUEUE_REGS_SIZE
+}

@@ -1,13 +1,13 @@
 //! Channels of a communicator. `include/hccl/hccl_channel.h` is generated from this file.
 //!
-//! A communicator has one rank here: there is nobody to make a channel to.
+//! A communicator has one rank here, so it has no peer for a channel.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::{MaybeUninit, offset_of};
 
 use super::call::{hccl, not_null};
 use super::comm;
-use super::error::no_channels;
+use super::error::{CallError, no_channels};
 use super::hccl_res::HcclMemHandle;
 use super::hccl_types::HcclComm;
 use super::hcomm_res_defs::{ChannelHandle, CommAbiHeader, CommMem, CommProtocol, EndpointDesc};
@@ -63,6 +63,22 @@ const _: () = assert!(offset_of!(HcclChannelDesc, memHandles) == 352 && offset_o
 
 // SAFETY of all functions below: as in `acl_rt`.
 
+/// Checks of a call that takes descriptions. Without one there is nothing to do.
+fn described(
+    comm: HcclComm,
+    channel_descs: *const HcclChannelDesc,
+    channel_num: u32,
+    channels: *const ChannelHandle,
+) -> Result<(), CallError> {
+    not_null([(comm.cast_const(), "comm")])?;
+    comm::check(comm.addr() as u64)?;
+    if channel_num == 0 {
+        return Ok(());
+    }
+    not_null([(channel_descs.cast(), "channelDescs"), (channels.cast(), "channels")])?;
+    Err(no_channels())
+}
+
 /// Makes a channel for each of `channelNum` descriptions, or finds it if it exists. 0 channels are none: the result is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn HcclChannelAcquire(
@@ -73,15 +89,7 @@ pub unsafe extern "C" fn HcclChannelAcquire(
     channels: *mut ChannelHandle,
 ) -> HcclResult {
     let _ = engine;
-    hccl("HcclChannelAcquire", || {
-        not_null([(comm.cast_const(), "comm")])?;
-        comm::check(comm.addr() as u64)?;
-        if channel_num == 0 {
-            return Ok(());
-        }
-        not_null([(channel_descs.cast(), "channelDescs"), (channels.cast_const().cast(), "channels")])?;
-        Err(no_channels())
-    })
+    hccl("HcclChannelAcquire", || described(comm, channel_descs, channel_num, channels))
 }
 
 /// Finds the channel of each of `channelNum` descriptions; 0 for one that was not made.
@@ -94,15 +102,7 @@ pub unsafe extern "C" fn HcclChannelQuery(
     channels: *mut ChannelHandle,
 ) -> HcclResult {
     let _ = engine;
-    hccl("HcclChannelQuery", || {
-        not_null([(comm.cast_const(), "comm")])?;
-        comm::check(comm.addr() as u64)?;
-        if channel_num == 0 {
-            return Ok(());
-        }
-        not_null([(channel_descs.cast(), "channelDescs"), (channels.cast_const().cast(), "channels")])?;
-        Err(no_channels())
-    })
+    hccl("HcclChannelQuery", || described(comm, channel_descs, channel_num, channels))
 }
 
 /// Frees channels. Those of AICPU engines end with their communicator.

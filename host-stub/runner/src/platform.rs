@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use embedded_hal::delay::DelayNs;
 use hcomm_aicpu::port::regs::SqRegs;
 use hcomm_aicpu::port::{DoorbellRefused, Platform, QueueId, ReadFailed};
-use hcomm_aicpu::spec::map::{QUEUE_REGS_PHYS, QUEUE_REGS_SIZE};
-use hcomm_aicpu::spec::queue::{QueueStatus, SQ_REGS_STRIDE};
+use hcomm_aicpu::spec::map;
+use hcomm_aicpu::spec::queue::QueueStatus;
 use hcomm_aicpu::{Device, Error};
 
 use crate::{fault, memory, refusals};
@@ -34,8 +34,7 @@ fn regs(queue: QueueId) -> &'static SqRegs {
 
 impl Platform for Linux {
     fn has_queue(&self, sq_id: u32, regs: u64) -> bool {
-        let offset = u64::from(sq_id) * SQ_REGS_STRIDE;
-        offset < QUEUE_REGS_SIZE && regs == QUEUE_REGS_PHYS + offset
+        map::is_regs_of(sq_id, regs)
     }
 
     #[inline(always)]

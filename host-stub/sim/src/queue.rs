@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use hcomm_aicpu::spec::map::{QUEUE_REGS_PHYS, QUEUE_REGS_SIZE};
+use hcomm_aicpu::spec::map::{QUEUE_REGS_SIZE, regs_phys};
 use hcomm_aicpu::spec::queue::{DOORBELL_OFFSET, Doorbell, HEAD_OFFSET, QueueStatus, SQ_REGS_STRIDE, STATUS_OFFSET};
 use hcomm_aicpu::spec::thread::MAX_THREADS;
 
@@ -37,11 +37,6 @@ impl QueueConfig {
     pub fn name(&self) -> QueueName {
         QueueName { stream_id: Some(self.stream_id), sq_id: self.sq_id }
     }
-}
-
-/// Physical address of the register block of queue `sq_id`: `regs` of the thread descriptor.
-pub fn regs_phys(sq_id: u32) -> u64 {
-    QUEUE_REGS_PHYS + u64::from(sq_id) * SQ_REGS_STRIDE
 }
 
 /// The registers of one queue. They lie in the device's memory, where the image reads and writes them too.

@@ -6,6 +6,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hcomm_aicpu::spec::map::regs_phys;
 use hcomm_aicpu::spec::thread::{
     DESCRIPTOR_SIZE, DescriptorTag, Engine, MAX_THREADS, NotifyTable, ThreadDescriptor, ThreadHandle,
 };
@@ -20,7 +21,7 @@ use super::memory::Memory;
 use super::message::debug_is_the_message;
 use super::notify::Owner;
 use super::notify_ids::{NotifyIds, TooFewIds};
-use super::queue::{QueueConfig, regs_phys};
+use super::queue::QueueConfig;
 use super::shared::Shared;
 
 /// How long the scheduler may take to release a queue: longer than the largest task of an engine.

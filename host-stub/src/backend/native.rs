@@ -19,7 +19,7 @@ use hcomm_aicpu::port::hooks::CurrentCore;
 use hcomm_aicpu::port::{DoorbellRefused, Platform, QueueId, ReadFailed};
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::channel::MAX_CHANNELS;
-use hcomm_aicpu::spec::map::RECORD_PHYS;
+use hcomm_aicpu::spec::map::{RECORD_PHYS, regs_phys};
 use hcomm_aicpu::spec::queue::QueueStatus;
 use hcomm_aicpu::spec::record::RECORD_STRIDE;
 use hcomm_aicpu::spec::soc::Soc;
@@ -35,7 +35,7 @@ use hcomm_sim::deterministic::{Gone, pause};
 use hcomm_sim::event::{Origin, SiteId, What};
 use hcomm_sim::hosts::spawn_own;
 use hcomm_sim::inbox::Command;
-use hcomm_sim::queue::{Registers, regs_phys};
+use hcomm_sim::queue::Registers;
 use hcomm_sim::records::RecordReader;
 use hcomm_sim::shared::Shared;
 

@@ -10,8 +10,8 @@ use embedded_hal::delay::DelayNs;
 use hcomm_aicpu::port::hooks::CurrentCore;
 use hcomm_aicpu::port::regs::SqRegs;
 use hcomm_aicpu::port::{DoorbellRefused, Platform, QueueId, ReadFailed};
-use hcomm_aicpu::spec::map::{QUEUE_REGS_PHYS, QUEUE_REGS_SIZE};
-use hcomm_aicpu::spec::queue::{QueueStatus, SQ_REGS_STRIDE};
+use hcomm_aicpu::spec::map;
+use hcomm_aicpu::spec::queue::QueueStatus;
 use hcomm_aicpu::{Device, Error};
 
 use super::{cpu, frames, refusals};
@@ -31,8 +31,7 @@ fn regs(queue: QueueId) -> &'static SqRegs {
 
 impl Platform for Image {
     fn has_queue(&self, sq_id: u32, regs: u64) -> bool {
-        let offset = u64::from(sq_id) * SQ_REGS_STRIDE;
-        offset < QUEUE_REGS_SIZE && regs == QUEUE_REGS_PHYS + offset
+        map::is_regs_of(sq_id, regs)
     }
 
     #[inline(always)]
