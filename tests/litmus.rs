@@ -11,7 +11,8 @@ use hcomm_kernel::Call;
 use hcomm_testkit::calls::{self, Launched};
 use hcomm_testkit::{Rig, at, wait_until};
 use host_stub::sim::check::findings::{Findings, Places};
-use host_stub::sim::check::race::RaceCheck;
+use host_stub::sim::check::joint::JointCheck;
+use host_stub::sim::check::race::{RaceCheck, RaceMember};
 use host_stub::sim::event::{Event, Observer, Origin, Queuer, Site, Sites, What};
 use host_stub::{Check, Checks, Comm, Cpu, DeviceBuffer, DeviceOptions, Error, Notify, Stream};
 
@@ -207,7 +208,9 @@ impl Places for NoPlaces {
 /// Races among these events, with those of `edge` left out.
 fn races_without(events: &[Event], edge: Option<Edge>) -> u64 {
     let findings = Arc::new(Findings::new(Arc::new(Sites::default()), Box::new(NoPlaces)));
-    let mut check = RaceCheck::new(Arc::clone(&findings), Soc::Ascend950, None);
+    let mut check = RaceCheck::default();
+    let device = events.first().map_or(0, |event| event.device);
+    check.join(device, RaceMember { findings: Arc::clone(&findings), soc: Soc::Ascend950, start: None });
     let mut tasks = 0;
     let mut first_write = None;
     for event in events {

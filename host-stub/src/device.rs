@@ -29,9 +29,10 @@ use hcomm_mapping::SharedMemory;
 use hcomm_sim::alloc::{Allocator, Kind};
 use hcomm_sim::check::contents::HbmContents;
 use hcomm_sim::check::findings::{Findings, Receiver};
-use hcomm_sim::check::init_check::InitCheck;
+use hcomm_sim::check::init_check::InitMember;
+use hcomm_sim::check::joint::Membership;
 use hcomm_sim::check::list::{Check, Checks};
-use hcomm_sim::check::race::RaceCheck;
+use hcomm_sim::check::race::RaceMember;
 use hcomm_sim::check::start::StartRule;
 use hcomm_sim::comm_table::CommTable;
 use hcomm_sim::cpu::KernelEntry;
@@ -114,7 +115,8 @@ impl Device {
         // A product that is not supported refuses its threads: no task of any format is ever queued on it.
         let soc = options.product.soc.unwrap_or(Soc::Ascend950);
         let places = ProgramPlaces { image: image.clone(), runner: runner.as_ref().map(|_| Arc::clone(&memory)) };
-        let Events { feed: events, findings, recording } = feed(&options, checks, soc, &memory, &turn, &places)?;
+        let Events { feed: events, findings, recording } =
+            feed(&options, checks, soc, &memory, &turn, &places, fabric)?;
         let shared = Arc::new(Shared {
             memory: Arc::clone(&memory),
             soc,
@@ -453,10 +455,11 @@ fn feed(
     memory: &Arc<SharedMemory>,
     turn: &Arc<dyn Turn>,
     places: &ProgramPlaces,
+    fabric: &Fabric<SharedMemory>,
 ) -> Result<Events, Error> {
     let file = options.trace_file()?;
     let has_findings = checks.is_on(Check::Race) || checks.is_on(Check::Init);
-    let on = || Feed::new(memory.slot(), Arc::clone(turn), MAX_QUEUES);
+    let on = || Feed::new(memory.slot(), Arc::clone(turn), MAX_QUEUES, &fabric.bus);
     let feed = match options.deterministic {
         Some(_) => on(),
         None if options.record => on(),
@@ -473,10 +476,13 @@ fn feed(
         let found = Arc::new(Findings::new(Arc::clone(&sites), places()));
         if checks.is_on(Check::Race) {
             let start = checks.is_on(Check::Sync).then(StartRule::default);
-            feed.observe(Box::new(RaceCheck::new(Arc::clone(&found), soc, start)));
+            let member = RaceMember { findings: Arc::clone(&found), soc, start };
+            feed.observe(Box::new(Membership::new(&fabric.race, memory.slot(), member)));
         }
         if checks.is_on(Check::Init) {
-            feed.observe(Box::new(InitCheck::new(Arc::clone(&found), HbmContents(Arc::clone(memory)))));
+            let contents = HbmContents(Arc::clone(memory));
+            let member = InitMember { findings: Arc::clone(&found), hbm: memory.hbm(), contents };
+            feed.observe(Box::new(Membership::new(&fabric.init, memory.slot(), member)));
         }
         findings = Some(found);
     }

@@ -54,11 +54,21 @@ impl std::fmt::Display for Waiter {
     }
 }
 
+/// A wait, and what its queue or stream would record behind it. Notifies are those of the device with this slot.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) waiter: Waiter,
+    pub(crate) notify: (u32, NotifyName),
+    pub(crate) records: Vec<(u32, u32)>,
+    /// Rank of its device, as the own device's messages name it; `None`: of the own device.
+    pub(crate) rank: Option<u32>,
+}
+
 /// Waits that never end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlock {
-    /// Each waits for a notify that the next one would record after its own wait.
-    pub waits: Vec<(Waiter, NotifyName)>,
+    /// Each waits for a notify that the next one would record after its own wait. The rank if it is one of another device.
+    pub waits: Vec<(Option<u32>, Waiter, NotifyName)>,
     /// The last one waits for the first. Otherwise nothing is left that would record its notify.
     pub is_cycle: bool,
     /// One of the notifies that was recorded while it was still set, and by whom: that record is what is missing now.
@@ -81,17 +91,31 @@ pub enum Found {
     },
 }
 
+struct OfRank<'a>(Option<u32>, &'a Waiter);
+
+impl std::fmt::Display for OfRank<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self(Some(rank), waiter) => write!(f, "rank {rank}'s {waiter}"),
+            Self(None, waiter) => waiter.fmt(f),
+        }
+    }
+}
+
 impl std::fmt::Display for Deadlock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "deadlock: ")?;
-        for (index, (waiter, notify)) in self.waits.iter().enumerate() {
+        for (index, (rank, waiter, notify)) in self.waits.iter().enumerate() {
+            let waiter = OfRank(*rank, waiter);
             match index {
                 0 => write!(f, "{waiter} waits for {notify}")?,
                 _ => write!(f, ", which is to be recorded behind the wait of {waiter} for {notify}")?,
             }
         }
         match self.waits.first() {
-            Some((first, _)) if self.is_cycle => write!(f, ", which is to be recorded behind the wait of {first}")?,
+            Some((rank, first, _)) if self.is_cycle => {
+                write!(f, ", which is to be recorded behind the wait of {}", OfRank(*rank, first))?;
+            }
             _ => write!(f, ", which nothing is left to record")?,
         }
         if let Some((notify, by)) = &self.doubled {

@@ -290,7 +290,7 @@ impl<M: Memory> Scheduler<M> {
 }
 
 /// The task at the head of a queue.
-fn place(queue: &HwQueue) -> TaskPlace {
+pub(crate) fn place(queue: &HwQueue) -> TaskPlace {
     let QueueConfig { stream_id, sq_id, .. } = queue.config;
     TaskPlace { stream_id, sq_id, slot: queue.head, task_id: queue.task_id }
 }

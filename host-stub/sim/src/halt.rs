@@ -6,10 +6,12 @@
 use std::io::Write;
 use std::time::Duration;
 
-use super::deadlock::{Deadlock, Found, Halt, LIMIT_VAR, WARN_AFTER, Waiter, threads};
+use super::deadlock::{Deadlock, Found, Halt, LIMIT_VAR, Node, WARN_AFTER, Waiter, threads};
 use super::decode::{self, Action};
 use super::error::DeviceError;
-use super::fabric::Port;
+use super::event::NotifyUser;
+use super::fabric::{Port, remote_notify};
+use super::ids::Owner;
 use super::memory::Memory;
 use super::queue::HwQueue;
 use super::scheduler::Scheduler;
@@ -19,12 +21,6 @@ use super::stream::{Op, Waiters};
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 /// Time between two counts before the warning, and after it. The end of a thread is no event.
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(50));
-/// A wait, and what its queue or stream would record behind it.
-struct Node {
-    waiter: Waiter,
-    notify_id: u32,
-    records: Vec<u32>,
-}
 
 impl<M: Memory> Scheduler<M> {
     /// Threads of the host that wait, if nothing goes on and nothing can. Called after a step that did nothing.
@@ -41,6 +37,13 @@ impl<M: Memory> Scheduler<M> {
     pub(super) fn rest(&self) {
         if let Some(port) = &self.port {
             port.set_at_rest(!self.goes_on());
+        }
+    }
+
+    /// Tells the other devices what this one waits for, if they ask.
+    pub(super) fn answer_peers(&self) {
+        if let Some(port) = self.port.as_ref().filter(|port| port.is_asked()) {
+            port.answer(self.nodes(Some(port.rank())));
         }
     }
 
@@ -97,8 +100,11 @@ impl<M: Memory> Scheduler<M> {
             halt.since = now;
         }
         let (is_certain, lasted) = (free == Some(0) && others_rest, now.saturating_sub(halt.since));
+        // For the text: what the others wait for.
+        let is_told = self.port.as_ref().is_none_or(Port::asks_others);
         // Twice, since a thread that was counted as the last one may have started another and ended.
         let found = match limit {
+            _ if !is_told => None,
             _ if is_certain && halt.was_certain => Some(Found::Certain),
             Some(limit) if lasted >= limit => Some(Found::Limit { limit, free }),
             _ => None,
@@ -117,7 +123,8 @@ impl<M: Memory> Scheduler<M> {
             false => LOOK_EVERY.0.min(WARN_AFTER.saturating_sub(lasted)),
             true => LOOK_EVERY.1,
         };
-        let left = limit.map_or(every, |limit| limit.saturating_sub(lasted));
+        let every = if is_told { every } else { every.min(FIRST_LOOK) };
+        let left = limit.map_or(every, |limit| limit.saturating_sub(lasted)).max(Duration::from_micros(100));
         halt.was_certain = is_certain;
         halt.look_at = now.saturating_add(every.min(left));
         self.halt_watch.keep(halt);
@@ -141,11 +148,15 @@ impl<M: Memory> Scheduler<M> {
 
     /// Follows one wait to the one that holds up who would record it, until there is none or the way closes.
     fn explain(&self, found: Found) -> Deadlock {
-        let nodes = self.nodes();
+        let mut nodes = self.nodes(None);
+        if let Some(port) = &self.port {
+            nodes.extend(port.answers());
+        }
         let mut way = vec![0];
         loop {
             let last = &nodes[way[way.len() - 1]];
-            match nodes.iter().position(|node| node.records.contains(&last.notify_id)) {
+            let (device, notify) = last.notify;
+            match nodes.iter().position(|node| node.records.contains(&(device, notify.id))) {
                 None => return self.deadlock(&nodes, &way, false, found),
                 Some(next) => match way.iter().position(|node| *node == next) {
                     Some(start) => return self.deadlock(&nodes, &way[start..], true, found),
@@ -156,45 +167,58 @@ impl<M: Memory> Scheduler<M> {
     }
 
     fn deadlock(&self, nodes: &[Node], way: &[usize], is_cycle: bool, found: Found) -> Deadlock {
-        let wait = |index: &usize| (nodes[*index].waiter, self.notifies.name(nodes[*index].notify_id));
-        let doubled = way.iter().find_map(|index| {
-            let id = nodes[*index].notify_id;
-            Some((self.notifies.name(id), self.notifies.doubled_by(id)?.to_string()))
+        let wait = |index: &usize| (nodes[*index].rank, nodes[*index].waiter, nodes[*index].notify.1);
+        let doubled = way.iter().filter(|index| nodes[**index].rank.is_none()).find_map(|index| {
+            let id = nodes[*index].notify.1.id;
+            let (name, by) = (self.notifies.name(id), self.notifies.doubled_by(id)?);
+            let by = match (by, name.owner) {
+                (NotifyUser::Peer { .. }, Some(Owner::Channel { peer_rank, .. })) => format!("rank {peer_rank}"),
+                _ => by.to_string(),
+            };
+            Some((name, by))
         });
         Deadlock { waits: way.iter().map(wait).collect(), is_cycle, doubled, found }
     }
 
-    /// All waits, of which there is at least one.
-    fn nodes(&self) -> Vec<Node> {
+    /// All waits. `rank`: as [`Node::rank`].
+    fn nodes(&self, rank: Option<u32>) -> Vec<Node> {
+        let device = self.device();
+        let notify = |id| (device, self.notifies.name(id));
         let queues = self.queues.iter().filter_map(|queue| {
             let wait = queue.wait.filter(|wait| wait.parked)?;
             let waiter = Waiter::Task { queue: queue.config.name(), task_id: wait.task_id };
-            Some(Node { waiter, notify_id: wait.notify_id, records: self.records_of(queue) })
+            Some(Node { waiter, notify: notify(wait.notify_id), records: self.records_of(queue), rank })
         });
         let streams = self.streams.iter().filter_map(|stream| {
             let records = stream.ops.iter().filter_map(|op| match op {
-                Op::NotifyRecord { id } => Some(*id),
+                Op::NotifyRecord { id } => Some((device, *id)),
                 _ => None,
             });
-            Some(Node {
-                waiter: Waiter::Stream(stream.shared.id()),
-                notify_id: stream.wait?.notify_id,
-                records: records.collect(),
-            })
+            let waiter = Waiter::Stream(stream.shared.id());
+            Some(Node { waiter, notify: notify(stream.wait?.notify_id), records: records.collect(), rank })
         });
         queues.chain(streams).collect()
     }
 
+    fn device(&self) -> u32 {
+        self.port.as_ref().map_or(0, Port::device)
+    }
+
     /// Notifies that the entries of a queue record, from its head to what was rung.
-    fn records_of(&self, queue: &HwQueue) -> Vec<u32> {
+    fn records_of(&self, queue: &HwQueue) -> Vec<(u32, u32)> {
         let mut records = Vec::new();
         let mut slot = queue.head;
         while slot != queue.rung {
             let addr = queue.config.base + u64::from(slot) * decode::SQE_LEN as u64;
             let task =
                 self.shared.memory.load_sqe(addr).ok().and_then(|sqe| decode::decode(self.shared.soc, &sqe).ok());
-            if let Some(Action::Record { id, .. }) = task.map(|task| task.action) {
-                records.push(id);
+            match task.map(|task| task.action) {
+                Some(Action::Record { id, .. }) => records.push((self.device(), id)),
+                Some(Action::RemoteRecord { addr }) => records.extend(remote_notify(addr)),
+                Some(Action::UbDoorbell { jetty, producer_index }) => {
+                    records.extend(self.records_of_doorbell(jetty, producer_index));
+                }
+                _ => {}
             }
             slot = if slot + 1 == queue.config.depth { 0 } else { slot + 1 };
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::decode::Jetty;
 use super::deterministic::{FreeRunning, Turn};
 use super::error::DoorbellError;
+use super::event::RecordId;
 use super::fabric::{ChannelEnd, PeerFailure};
 use super::memory::OutsideHbm;
 use super::notify::Owner;
@@ -69,8 +70,8 @@ pub enum Command {
     PeerRecord {
         /// The notify.
         id: u32,
-        /// Slot of that device.
-        device: u32,
+        /// The record, by that device.
+        record: RecordId,
         /// What has happened before.
         before: VectorClock,
     },
@@ -124,6 +125,11 @@ impl Inbox {
             None => return,
         }
         self.pending.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Lets the scheduler take a step, also without a command. One that is about to sleep may miss it.
+    pub fn wake(&self) {
         if self.turn.wakes_scheduler() {
             return;
         }

@@ -63,6 +63,7 @@ impl<M: Memory> Scheduler<M> {
             self.close();
             return Progress::Stopped;
         }
+        self.answer_peers();
         self.finish_removals();
         worked |= self.recover();
         if self.failed() {
@@ -181,7 +182,7 @@ impl<M: Memory> Scheduler<M> {
             Command::RemoveNotifies(ids) => ids.into_iter().for_each(|id| self.remove_notify(id)),
             Command::AddChannel(end) => self.add_channel(*end),
             Command::RemoveChannels(jetties) => self.remove_channels(&jetties),
-            Command::PeerRecord { id, device, before } => self.peer_record(id, device, &before),
+            Command::PeerRecord { id, record, before } => self.peer_record(id, record, &before),
             Command::PeerFailed(failure) => self.peer_failed(failure),
             Command::Stop => self.stopped = true,
         }

@@ -5,20 +5,22 @@
 //! else orders.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
+use crate::event::RecordId;
 use crate::vector_clock::{ActorId, VectorClock};
 
 /// Number of a host call that is under way, as the caller chose it.
 pub type CallId = u64;
-/// Number of a stream.
-pub type StreamId = u32;
-/// Number of a launch.
+/// Number of a stream, among those of all devices that are joined.
+pub type StreamId = u64;
+/// Number of a launch, as above.
 pub type LaunchId = u64;
-/// Number of a queue.
-pub type QueueId = u32;
-/// Number of a notify.
-pub type NotifyId = u32;
+/// Number of a queue, as above.
+pub type QueueId = u64;
+/// Number of a notify, as above.
+pub type NotifyId = u64;
 
 /// Who does something, now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +33,8 @@ pub enum Who {
     Launch(LaunchId),
     /// A task of a queue.
     Queue(QueueId),
+    /// An entry of a doorbell, the task at the head of a queue, that nothing orders with the other entries.
+    Lane(QueueId, usize),
 }
 
 /// An actor with its clock.
@@ -83,6 +87,11 @@ struct Queue {
     /// The next entry that is fetched, and one past the last one that may run: the same when it has nothing to do.
     head: u32,
     tail: u32,
+    /// What is known to the doorbell at its head before any of its entries.
+    before: VectorClock,
+    /// Entries of that doorbell that are actors of their own, and those that later ones can be.
+    lanes: Vec<Seat>,
+    used: usize,
 }
 
 impl Queue {
@@ -101,7 +110,9 @@ pub struct HappensBefore {
     launches: BTreeMap<LaunchId, Launch>,
     queues: BTreeMap<QueueId, Queue>,
     notifies: BTreeMap<NotifyId, VectorClock>,
-    locks: BTreeMap<u32, VectorClock>,
+    locks: BTreeMap<u64, VectorClock>,
+    /// Clocks of records that are on their way to another device.
+    sent: BTreeMap<RecordId, VectorClock>,
     /// Actors that are gone, with their last clocks.
     free: Vec<Seat>,
     actors: ActorId,
@@ -185,13 +196,69 @@ impl HappensBefore {
     /// The task at the head of a queue begins. It comes after the call that queued it, if that is known, and after the task
     /// before it.
     pub fn task_begins(&mut self, id: QueueId, queued_by: Option<(LaunchId, Option<u64>)>) {
-        self.queue(id);
+        self.settle(id);
         let (Some(queue), Some((launch, call))) = (self.queues.get_mut(&id), queued_by) else { return };
         // A launch that is forgotten knew nothing that is not known to all.
         let Some(clock) = self.launches.get(&launch).map(|launch| launch.clock_at(call)) else { return };
         if queue.joined.as_ref().is_none_or(|joined| !Arc::ptr_eq(joined, clock)) {
             queue.seat.clock.join(clock);
             queue.joined = Some(Arc::clone(clock));
+        }
+    }
+
+    /// The task at the head of a queue is a doorbell, whose entries follow.
+    pub fn doorbell_begins(&mut self, id: QueueId) {
+        self.settle(id);
+        let queue = self.queue(id);
+        queue.before = queue.seat.hand_over();
+    }
+
+    /// Who the next entry of that doorbell is. A strong one comes after all before it. A relaxed one that also records
+    /// (`records`) announces its own bytes and no others: it is an actor of its own.
+    pub fn entry(&mut self, id: QueueId, is_strong: bool, records: bool) -> Who {
+        if is_strong {
+            self.settle(id);
+        } else if records {
+            return self.lane(id);
+        }
+        Who::Queue(id)
+    }
+
+    fn lane(&mut self, id: QueueId) -> Who {
+        let used = self.queue(id).used;
+        if used == self.queue(id).lanes.len() {
+            let seat = self.fresh_seat();
+            self.queue(id).lanes.push(seat);
+        }
+        let queue = self.queue(id);
+        let lane = &mut queue.lanes[used];
+        lane.clock.join(&queue.before);
+        lane.clock.tick(lane.actor);
+        queue.used += 1;
+        Who::Lane(id, used)
+    }
+
+    /// What comes next on a queue comes after all entries of its last doorbell.
+    fn settle(&mut self, id: QueueId) {
+        let queue = self.queue(id);
+        let used = std::mem::take(&mut queue.used);
+        queue.lanes[..used].iter().for_each(|lane| queue.seat.clock.join(&lane.clock));
+    }
+
+    /// An entry sends a record to another device. A relaxed one that is no actor of its own comes after what is before its
+    /// doorbell, and after no other entry.
+    pub fn sends(&mut self, who: Who, record: RecordId, is_strong: bool) {
+        let clock = match who {
+            Who::Queue(id) if !is_strong => self.queue(id).before.clone(),
+            _ => self.seat(who).map(Seat::hand_over).unwrap_or_default(),
+        };
+        self.sent.insert(record, clock);
+    }
+
+    /// A record arrives at its notify; `None`: it changes nothing there.
+    pub fn arrives(&mut self, record: RecordId, notify: Option<NotifyId>) {
+        if let (Some(clock), Some(notify)) = (self.sent.remove(&record), notify) {
+            self.notifies.entry(notify).or_default().join(&clock);
         }
     }
 
@@ -240,7 +307,7 @@ impl HappensBefore {
     }
 
     /// A kernel gives a lock back.
-    pub fn releases(&mut self, launch: LaunchId, lock: u32) {
+    pub fn releases(&mut self, launch: LaunchId, lock: u64) {
         if let Some(clock) = self.launches.get(&launch).map(|launch| Arc::clone(&launch.clock)) {
             self.locks.entry(lock).or_default().join(&clock);
             self.launch_ticks(launch);
@@ -248,7 +315,7 @@ impl HappensBefore {
     }
 
     /// A kernel takes a lock.
-    pub fn acquires(&mut self, launch: LaunchId, lock: u32) {
+    pub fn acquires(&mut self, launch: LaunchId, lock: u64) {
         if let (Some(clock), Some(launch)) = (self.locks.get(&lock), self.launches.get_mut(&launch)) {
             Arc::make_mut(&mut launch.clock).join(clock);
         }
@@ -260,14 +327,30 @@ impl HappensBefore {
         self.host.join(&clock);
     }
 
-    /// Every call of the host that begins from now on comes after all that queues, streams and kernels have done.
-    pub fn host_joins_all(&mut self) {
-        let queues = self.queues.values_mut().map(|queue| &mut queue.seat);
-        let streams = self.streams.values_mut().map(|stream| &mut stream.seat);
+    /// Every call of the host that begins from now on comes after all that the queues, streams and kernels with these numbers
+    /// have done.
+    pub fn host_joins_all(&mut self, of: Range<u64>) {
+        let queues = self.queues.range_mut(of.clone()).map(|(_, queue)| &mut queue.seat);
+        let streams = self.streams.range_mut(of.clone()).map(|(_, stream)| &mut stream.seat);
         for seat in queues.chain(streams) {
             self.host.join(&seat.hand_over());
         }
-        self.launches.values().for_each(|launch| self.host.join(&launch.clock));
+        self.launches.range(of).for_each(|(_, launch)| self.host.join(&launch.clock));
+    }
+
+    /// Queues, streams, kernels and notifies with these numbers are gone: their device is closed.
+    pub fn device_leaves(&mut self, of: Range<u64>) {
+        let ids: Vec<_> = self.queues.range(of.clone()).map(|(id, _)| *id).collect();
+        ids.into_iter().for_each(|id| self.settle(id));
+        self.host_joins_all(of.clone());
+        for id in self.streams.range(of.clone()).map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.stream_removed(id);
+        }
+        let is_left = |id: &u64| !of.contains(id);
+        self.queues.retain(|id, _| is_left(id));
+        self.launches.retain(|id, _| is_left(id));
+        self.notifies.retain(|id, _| is_left(id));
+        self.locks.retain(|id, _| is_left(id));
     }
 
     /// Every operation of a stream has ended, also those that had not begun. Calls of the host that begin from now on come after
@@ -320,6 +403,7 @@ impl HappensBefore {
             Who::Call(id) => self.calls.get(&id).map(|call| (seat(call), &call.clock)),
             Who::Stream(id) => self.streams.get(&id).map(|stream| (seat(&stream.seat), &stream.seat.clock)),
             Who::Queue(id) => self.queues.get(&id).map(|queue| (seat(&queue.seat), &queue.seat.clock)),
+            Who::Lane(id, lane) => self.queues.get(&id).map(|queue| &queue.lanes[lane]).map(|of| (seat(of), &of.clock)),
             Who::Launch(id) => {
                 let launch = self.launches.get(&id)?;
                 Some((self.streams.get(&launch.stream)?.seat.actor, &*launch.clock))
@@ -355,6 +439,7 @@ impl HappensBefore {
             Who::Call(id) => self.calls.get_mut(&id),
             Who::Stream(id) => Some(&mut self.stream(id).seat),
             Who::Queue(id) => Some(&mut self.queue(id).seat),
+            Who::Lane(id, lane) => self.queue(id).lanes.get_mut(lane),
             Who::Launch(_) => None,
         }
     }
@@ -497,7 +582,7 @@ mod tests {
         for (queue, expected) in [(5, vec![1]), (6, vec![1, 2])] {
             order.rung(queue, 1);
             order.task_begins(queue, Some((10, Some(1))));
-            assert_eq!(write(&order, &mut history, Who::Queue(queue), queue - 3), expected, "queue {queue}");
+            assert_eq!(write(&order, &mut history, Who::Queue(queue), queue as u32 - 3), expected, "queue {queue}");
         }
     }
 
@@ -628,7 +713,7 @@ mod tests {
         let (mut order, mut history, mut races) = (HappensBefore::default(), History::default(), Races::new());
         launched(&mut order, 1, &[]);
         for (queue, tasks) in queues.iter().enumerate() {
-            order.rung(queue as u32, tasks.len() as u32);
+            order.rung(queue as u64, tasks.len() as u32);
         }
         let (mut next, mut set) = (vec![0; queues.len()], BTreeSet::new());
         loop {
@@ -638,8 +723,8 @@ mod tests {
             };
             let ready: Vec<_> = (0..queues.len()).filter(ready).collect();
             let Some(queue) = random.choice(ready) else { break };
-            let who = Who::Queue(queue as u32);
-            order.task_begins(queue as u32, Some((1, Some(1))));
+            let who = Who::Queue(queue as u64);
+            order.task_begins(queue as u64, Some((1, Some(1))));
             match &queues[queue][next[queue]] {
                 Task::Record(notify) => {
                     order.records(who, *notify);
@@ -661,7 +746,7 @@ mod tests {
                 }
             }
             next[queue] += 1;
-            order.advances(queue as u32, next[queue] as u32);
+            order.advances(queue as u64, next[queue] as u32);
             if random.u8(0..8) == 0 {
                 history.sweep(&order.known_to_all());
             }

@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::ops;
 use std::sync::Arc;
 
+use super::channels::DOORBELL;
 use super::contents::left_in;
 use super::findings::{Findings, Receiver};
-use super::init::{Contents, Init};
+use super::init::{Certainty, Contents, Init, Left};
 use super::init_report::{Reader, UninitialisedRead};
+use super::joint::JointCheck;
 use super::report::{CallPlace, RacyAllocation};
 use crate::alloc::Kind;
 use crate::event::{Event, Observer, Queuer, Range, SiteId, TaskPlace, What};
@@ -19,15 +21,46 @@ use crate::stream::StreamId;
 /// Launches whose kernels are known: those whose tasks begin later are of no name.
 const LAUNCHES: usize = 1024;
 
-/// The observer.
+/// What a device brings to the check.
+pub struct InitMember<C> {
+    /// Where what is found about it goes.
+    pub findings: Arc<Findings>,
+    /// Addresses of its memory.
+    pub hbm: ops::Range<u64>,
+    /// What its bytes tell.
+    pub contents: C,
+}
+
+/// The devices, by slot.
+struct Members<C>(BTreeMap<usize, InitMember<C>>);
+
+impl<C: Contents> Contents for Members<C> {
+    fn untouched(&self, range: ops::Range<u64>, left: Left) -> Vec<(ops::Range<u64>, Certainty)> {
+        let of = self.0.values().find(|member| member.hbm.contains(&range.start));
+        of.map_or_else(Vec::new, |member| member.contents.untouched(range, left))
+    }
+}
+
+/// What the check keeps of all devices that are joined: transfers carry bytes from one to another.
 pub struct InitCheck<C> {
     init: Init,
-    contents: C,
+    members: Members<C>,
+    /// Device of the event that is looked at.
+    device: usize,
     /// User allocations: length, and where they were made, by first byte.
     allocations: BTreeMap<u64, (u64, SiteId)>,
-    /// Stream and kernel of the last launches.
-    launches: BTreeMap<u64, (StreamId, Arc<str>)>,
-    findings: Arc<Findings>,
+    /// Stream and kernel of the last launches of each device.
+    launches: BTreeMap<(usize, u64), (StreamId, Arc<str>)>,
+    /// Who has queued the doorbell at the head of a queue.
+    doorbells: BTreeMap<(usize, u32), Queuer>,
+}
+
+impl<C> Default for InitCheck<C> {
+    fn default() -> Self {
+        let (init, members) = (Init::default(), Members(BTreeMap::new()));
+        let (allocations, launches, doorbells) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { init, members, device: 0, allocations, launches, doorbells }
+    }
 }
 
 fn bytes(range: Range) -> ops::Range<u64> {
@@ -36,24 +69,20 @@ fn bytes(range: Range) -> ops::Range<u64> {
 }
 
 impl<C: Contents> InitCheck<C> {
-    /// A check that puts what it finds into `findings`.
-    pub fn new(findings: Arc<Findings>, contents: C) -> Self {
-        let (init, allocations, launches) = (Init::default(), BTreeMap::new(), BTreeMap::new());
-        Self { init, contents, allocations, launches, findings }
-    }
-
     fn used(&mut self, range: Range, reader: &Reader, site: SiteId, receiver: Option<Receiver>) {
         if self.init.is_written(bytes(range)) {
             return;
         }
-        for found in self.init.used(bytes(range), &self.contents) {
+        for found in self.init.used(bytes(range), &self.members) {
             let block = self.allocations.range(..=found.range.start).next_back();
             let allocation = block.map(|(addr, (len, site))| RacyAllocation {
                 range: Range { addr: *addr, len: *len },
                 place: CallPlace::of_site(*site),
             });
             let (reader, place) = (reader.clone(), CallPlace::of_site(site));
-            self.findings.add(UninitialisedRead { reader, place, found, allocation, count: 1 }, receiver);
+            if let Some(member) = self.members.0.get(&self.device) {
+                member.findings.add(UninitialisedRead { reader, place, found, allocation, count: 1 }, receiver);
+            }
         }
     }
 
@@ -75,7 +104,7 @@ impl<C: Contents> InitCheck<C> {
         if src.len == 0 || operand.len != 0 || self.init.is_written(bytes(src)) {
             self.written(writes);
         } else {
-            self.init.copied(writes.addr, bytes(src), &self.contents);
+            self.init.copied(writes.addr, bytes(src), &self.members);
         }
     }
 
@@ -96,7 +125,7 @@ impl<C: Contents> InitCheck<C> {
         if writes.len == 0 || self.init.is_empty() {
             return;
         }
-        let launch = by.and_then(|by| self.launches.get(&by.origin.launch)).cloned();
+        let launch = by.and_then(|by| self.launches.get(&(self.device, by.origin.launch))).cloned();
         let receiver = launch.as_ref().map(|(stream_id, _)| Receiver::Stream(*stream_id));
         let site = by.map_or(SiteId::UNKNOWN, |by| by.site);
         let reader = || Reader::Task { kind, task, kernel: launch.map(|(_, kernel)| kernel) };
@@ -106,6 +135,7 @@ impl<C: Contents> InitCheck<C> {
 
 impl<C: Contents + Send> Observer for InitCheck<C> {
     fn on(&mut self, event: &Event) {
+        self.device = event.device;
         match event.what {
             What::Alloc { range, kind: Kind::User, site, .. } => {
                 self.allocations.insert(range.addr, (range.len, site));
@@ -127,13 +157,38 @@ impl<C: Contents + Send> Observer for InitCheck<C> {
                 self.transfer(reads, writes, reader, SiteId::UNKNOWN, receiver);
             }
             What::LaunchStarted { origin, stream_id, ref kernel } => {
-                self.launches.insert(origin.launch, (stream_id, Arc::clone(kernel)));
-                if self.launches.len() > LAUNCHES {
-                    self.launches.pop_first();
+                self.launches.insert((event.device, origin.launch), (stream_id, Arc::clone(kernel)));
+                let of_device = (event.device, 0)..=(event.device, u64::MAX);
+                if self.launches.range(of_device.clone()).count() > LAUNCHES {
+                    let oldest = self.launches.range(of_device).next().map(|(launch, _)| *launch);
+                    oldest.and_then(|oldest| self.launches.remove(&oldest));
                 }
             }
+            What::TaskBegan { task, by: Some(by), kind: DOORBELL, .. } => {
+                self.doorbells.insert((event.device, task.sq_id), by);
+            }
             What::TaskBegan { task, kind, by, reads, writes } => self.task_began(task, kind, by, reads, writes),
+            What::Entry { task, kind, reads, writes, .. } => {
+                let by = self.doorbells.get(&(event.device, task.sq_id)).copied();
+                self.task_began(task, kind, by, reads, writes);
+            }
             _ => {}
         }
+    }
+}
+
+impl<C: Contents + Send> JointCheck for InitCheck<C> {
+    type Member = InitMember<C>;
+
+    fn join(&mut self, device: usize, member: InitMember<C>) {
+        self.members.0.insert(device, member);
+    }
+
+    fn leave(&mut self, device: usize) {
+        let Some(InitMember { hbm, .. }) = self.members.0.remove(&device) else { return };
+        self.allocations.retain(|addr, _| !hbm.contains(addr));
+        self.launches.retain(|(of, _), _| *of != device);
+        self.doorbells.retain(|(of, _), _| *of != device);
+        self.init.written(hbm);
     }
 }

@@ -11,10 +11,12 @@
 //! | [`history`] | the last read and write of each actor for each byte; which of two accesses race |
 //! | [`init`], [`contents`] | bytes that were never written since their allocation; what their contents tell |
 //! | [`init_check`], [`init_report`] | the init check: uses of such bytes; what a report says |
+//! | [`channels`], [`joint`] | doorbells of a channel and the entries of one doorbell; checks that joined devices have in common |
 //! | [`start`] | the start rule: transfers come behind the wait for the start notify |
 //! | [`ranges`] | maps from byte ranges |
 
 pub mod calls;
+pub mod channels;
 pub mod contents;
 pub mod findings;
 pub mod happens_before;
@@ -22,6 +24,7 @@ pub mod history;
 pub mod init;
 pub mod init_check;
 pub mod init_report;
+pub mod joint;
 pub mod list;
 pub mod race;
 pub mod ranges;

@@ -14,12 +14,16 @@ pub enum Maker {
     Task {
         /// Kind of task, by name.
         kind: &'static str,
+        /// Slot of its device.
+        device: usize,
         /// Stream of the queue.
         stream_id: u32,
         /// The queue.
         sq_id: u32,
         /// Which task of the queue, counted from 1 since its thread was acquired.
         number: u64,
+        /// Rank of the peer, if it moves bytes over a channel.
+        peer: Option<u32>,
         /// Launch whose kernel queued it, if that is known.
         launch: Option<u64>,
         /// Number of the name of that kernel.
@@ -29,6 +33,8 @@ pub enum Maker {
     },
     /// A copy or reduce that the host queued on a stream.
     StreamTransfer {
+        /// Slot of the device.
+        device: usize,
         /// The stream.
         stream_id: StreamId,
         /// Where the host called.
@@ -36,6 +42,8 @@ pub enum Maker {
     },
     /// A copy by a host thread.
     HostCopy {
+        /// Slot of the device.
+        device: usize,
         /// Number of the thread.
         host: u64,
         /// Where the host called.
@@ -43,6 +51,8 @@ pub enum Maker {
     },
     /// A free by a host thread.
     Free {
+        /// Slot of the device.
+        device: usize,
         /// Number of the thread.
         host: u64,
         /// Where the host called.
@@ -58,6 +68,16 @@ impl Maker {
             | Self::StreamTransfer { site, .. }
             | Self::HostCopy { site, .. }
             | Self::Free { site, .. } => site,
+        }
+    }
+
+    /// Slot of the device that has made it.
+    pub fn device(&self) -> usize {
+        match *self {
+            Self::Task { device, .. }
+            | Self::StreamTransfer { device, .. }
+            | Self::HostCopy { device, .. }
+            | Self::Free { device, .. } => device,
         }
     }
 
@@ -124,6 +144,8 @@ pub struct RacingAccess {
     pub maker: Maker,
     /// Read or write.
     pub kind: Kind,
+    /// Rank of its device, if that has channels.
+    pub rank: Option<u32>,
     /// Kernel of the launch that queued the task.
     pub kernel: Option<Arc<str>>,
     /// Thread that the task was queued on.
@@ -153,6 +175,12 @@ impl RacingAccess {
             (None, Maker::HostCopy { host, .. } | Maker::Free { host, .. }) => format!("host thread {host}"),
         }
     }
+
+    /// The same with the rank.
+    fn name_of_rank(&self) -> String {
+        let name = self.short_name();
+        self.rank.map_or_else(|| name.clone(), |rank| format!("rank {rank}'s {name}"))
+    }
 }
 
 impl fmt::Display for RacingAccess {
@@ -162,8 +190,15 @@ impl fmt::Display for RacingAccess {
             Kind::Write => "write",
         };
         match self.maker {
-            Maker::Task { kind, stream_id, sq_id, number, launch, .. } => {
-                write!(f, "the {verb} of task {number} ({kind}) on ")?;
+            Maker::Task { kind, stream_id, sq_id, number, peer, launch, .. } => {
+                write!(f, "the {verb} of task {number} ({kind}")?;
+                if let Some(peer) = peer {
+                    write!(f, ", channel to rank {peer}")?;
+                }
+                f.write_str(") on ")?;
+                if let Some(rank) = self.rank {
+                    write!(f, "rank {rank}, ")?;
+                }
                 match &self.thread {
                     Some(thread) => write!(f, "{thread}")?,
                     None => write!(f, "stream {stream_id} (sq {sq_id})")?,
@@ -202,6 +237,22 @@ pub struct RacyAllocation {
     pub place: CallPlace,
 }
 
+/// Why nothing orders two accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// No notify and no other order between those who make them.
+    Unordered,
+    /// They are entries of one doorbell, which go in any order.
+    Batch,
+    /// They are doorbells of one channel on two threads.
+    Channel {
+        /// Rank of its own end.
+        rank: u32,
+        /// Rank of the peer.
+        peer_rank: u32,
+    },
+}
+
 /// Two accesses that nothing orders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Race {
@@ -213,6 +264,8 @@ pub struct Race {
     pub range: Range,
     /// The allocation that they lie in, if it is known.
     pub allocation: Option<RacyAllocation>,
+    /// Why nothing orders them.
+    pub cause: Cause,
     /// How often accesses of the same two calls have raced.
     pub count: u64,
 }
@@ -236,7 +289,19 @@ impl Race {
 
     /// What the program has to add.
     fn remedy(&self) -> String {
-        let Self { first, second, .. } = self;
+        let Self { first, second, cause, .. } = self;
+        match cause {
+            Cause::Batch => {
+                return "they are entries of one batch, which go in any order: make them two calls, or two batches"
+                    .to_owned();
+            }
+            Cause::Channel { .. } => {
+                return "the threads share the work ring, and the doorbell of one also starts entries of the other, even those \
+                        behind a wait: give each a channel of its own, or order them by a notify"
+                    .to_owned();
+            }
+            Cause::Unordered => {}
+        }
         match (&first.maker, &second.maker) {
             (first, second) if first.is_of_host() && second.is_of_host() => {
                 "the calls overlap in time: begin one after the other has returned".to_owned()
@@ -248,6 +313,13 @@ impl Race {
             }
             (first, _) if first.is_of_host() => {
                 "make the call before the launch, or behind a synchronise of the stream".to_owned()
+            }
+            (one, other) if one.device() != other.device() => {
+                let (first, second) = (first.name_of_rank(), second.name_of_rank());
+                format!(
+                    "no notify of a channel from {first} to {second} orders them: let {second} wait, before the latter, for a \
+                     notify that {first} records behind the former (in a batch: as its last entry)"
+                )
             }
             _ if first.short_name() == second.short_name() => {
                 "synchronise between the two launches, or put them on one stream".to_owned()
@@ -265,8 +337,13 @@ impl Race {
 
 impl fmt::Display for Race {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { first, second, range: Range { addr, len }, allocation, count } = self;
-        write!(f, "race on {len} bytes at {addr:#x}")?;
+        let Self { first, second, range: Range { addr, len }, allocation, cause, count } = self;
+        match cause {
+            Cause::Channel { rank, peer_rank } => {
+                write!(f, "race on the channel from rank {rank} to rank {peer_rank}")?;
+            }
+            Cause::Unordered | Cause::Batch => write!(f, "race on {len} bytes at {addr:#x}")?,
+        }
         if let Some(RacyAllocation { range, place }) = allocation {
             let offset = addr - range.addr;
             write!(f, " (offset {offset} of the allocation of {} bytes at {:#x}", range.len, range.addr)?;

@@ -139,7 +139,7 @@ mod tests {
 
     fn maker(number: u64) -> Maker {
         let (kind, stream_id, sq_id, launch, kernel, site) = ("sdma copy", 1, 1, Some(1), None, SiteId::UNKNOWN);
-        Maker::Task { kind, stream_id, sq_id, number, launch, kernel, site }
+        Maker::Task { kind, device: 0, stream_id, sq_id, number, peer: None, launch, kernel, site }
     }
 
     fn started() -> StartRule {

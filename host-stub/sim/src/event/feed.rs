@@ -1,6 +1,7 @@
 //! The way of an event from its source to the observers.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hcomm_aicpu::spec::record::{CallRecord, EntryPoint};
@@ -18,14 +19,23 @@ pub type ReturnAddresses = fn(&mut [u64]);
 /// Return addresses of a call in this process that are kept: those in the library itself, and some of the caller's.
 const HOST_FRAMES: usize = 28;
 
+/// What the feeds of joined devices share: one order of all their events.
+#[derive(Default)]
+pub struct Bus {
+    /// Events of host threads and kernels that no observer has seen, each with the number of its feed.
+    waiting: Mutex<Vec<(u64, Event)>>,
+    has_waiting: AtomicBool,
+    observers: Mutex<Observers>,
+    feeds: AtomicU64,
+}
+
 /// State of a feed that is switched on.
 struct On {
     device: usize,
+    /// Number of the feed on its bus.
+    feed: u64,
     turn: Arc<dyn Turn>,
-    /// Events of host threads and kernels that no observer has seen.
-    waiting: Mutex<Vec<Event>>,
-    has_waiting: AtomicBool,
-    observers: Mutex<Observers>,
+    bus: Arc<Bus>,
     owners: TaskOwners,
     sites: Arc<Sites>,
     callers: ReturnAddresses,
@@ -33,21 +43,29 @@ struct On {
     has_records: AtomicBool,
 }
 
+/// Who sees the events of one feed.
 #[derive(Default)]
-struct Observers {
+struct Readers {
     /// `None`: nothing is kept.
     recorder: Option<Recorder>,
     others: Vec<Box<dyn Observer>>,
+}
+
+/// By the number of the feed.
+#[derive(Default)]
+struct Observers {
+    feeds: BTreeMap<u64, Readers>,
     /// Kept for its capacity.
-    batch: Vec<Event>,
+    batch: Vec<(u64, Event)>,
 }
 
 impl Observers {
-    fn on(&mut self, event: Event) {
-        for observer in &mut self.others {
+    fn on(&mut self, feed: u64, event: Event) {
+        let Some(readers) = self.feeds.get_mut(&feed) else { return };
+        for observer in &mut readers.others {
             observer.on(&event);
         }
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = &mut readers.recorder {
             recorder.keep(event);
         }
     }
@@ -62,14 +80,17 @@ impl Feed {
         Self(None)
     }
 
-    /// The feed of the device in slot `device` of the process, which has `queues` queues.
-    pub fn new(device: usize, turn: Arc<dyn Turn>, queues: u32) -> Self {
+    /// The feed of the device in slot `device` of the process, which has `queues` queues. Its events are in one order with those
+    /// of the other feeds of `bus`.
+    pub fn new(device: usize, turn: Arc<dyn Turn>, queues: u32, bus: &Arc<Bus>) -> Self {
+        let feed = bus.feeds.fetch_add(1, Ordering::Relaxed);
+        let readers = Readers { recorder: Some(Recorder::default()), others: Vec::new() };
+        lock(&bus.observers).feeds.insert(feed, readers);
         Self(Some(Box::new(On {
             device,
+            feed,
             turn,
-            waiting: Mutex::default(),
-            has_waiting: AtomicBool::new(false),
-            observers: Mutex::new(Observers { recorder: Some(Recorder::default()), ..Observers::default() }),
+            bus: Arc::clone(bus),
             owners: TaskOwners::new(queues),
             sites: Arc::default(),
             callers: |_| {},
@@ -78,10 +99,8 @@ impl Feed {
     }
 
     /// Keeps no events: only observers see them.
-    pub fn without_recorder(mut self) -> Self {
-        if let Some(on) = &mut self.0 {
-            on.observers.get_mut().unwrap_or_else(PoisonError::into_inner).recorder = None;
-        }
+    pub fn without_recorder(self) -> Self {
+        self.with_readers(|readers| readers.recorder = None);
         self
     }
 
@@ -108,8 +127,13 @@ impl Feed {
 
     /// Adds an observer, which sees what is sent from now on.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
-        if let Some(on) = &mut self.0 {
-            on.observers.get_mut().unwrap_or_else(PoisonError::into_inner).others.push(observer);
+        self.with_readers(|readers| readers.others.push(observer));
+    }
+
+    fn with_readers(&self, change: impl FnOnce(&mut Readers)) {
+        let Some(on) = &self.0 else { return };
+        if let Some(readers) = lock(&on.bus.observers).feeds.get_mut(&on.feed) {
+            change(readers);
         }
     }
 
@@ -121,33 +145,34 @@ impl Feed {
     /// Sends an event of a host thread or a kernel. The scheduler hands it to the observers before its own next event.
     pub fn send(&self, what: impl FnOnce() -> What) {
         let Some(on) = &self.0 else { return };
-        let mut waiting = lock(&on.waiting);
+        let mut waiting = lock(&on.bus.waiting);
         // The clock is read under the lock: times never go back.
-        waiting.push(Event { at: on.turn.now(), device: on.device, what: what() });
+        waiting.push((on.feed, Event { at: on.turn.now(), device: on.device, what: what() }));
         // Release: pairs with the swap in `deliver`.
-        on.has_waiting.store(true, Ordering::Release);
+        on.bus.has_waiting.store(true, Ordering::Release);
     }
 
     /// Sends an event of the scheduler, after everything that others have sent before.
     pub fn tell(&self, what: impl FnOnce() -> What) {
         let Some(on) = &self.0 else { return };
-        let mut observers = lock(&on.observers);
-        on.deliver(&mut observers);
-        observers.on(Event { at: on.turn.now(), device: on.device, what: what() });
+        let mut observers = lock(&on.bus.observers);
+        on.bus.deliver(&mut observers);
+        observers.on(on.feed, Event { at: on.turn.now(), device: on.device, what: what() });
     }
 
     /// Hands what is waiting to the observers. Called by the scheduler, and by a host thread that asks for a result.
     pub fn flush(&self) {
         let Some(on) = &self.0 else { return };
-        on.deliver(&mut lock(&on.observers));
+        on.bus.deliver(&mut lock(&on.bus.observers));
     }
 
     /// What was recorded so far, on a device whose HBM starts at `hbm_base`.
     pub fn trace(&self, hbm_base: u64) -> Trace {
         let Some(on) = &self.0 else { return Trace { hbm_base, ..Trace::default() } };
-        let mut observers = lock(&on.observers);
-        on.deliver(&mut observers);
-        observers.recorder.as_ref().map_or(Trace { hbm_base, ..Trace::default() }, |recorder| recorder.trace(hbm_base))
+        let mut observers = lock(&on.bus.observers);
+        on.bus.deliver(&mut observers);
+        let recorder = observers.feeds.get(&on.feed).and_then(|readers| readers.recorder.as_ref());
+        recorder.map_or(Trace { hbm_base, ..Trace::default() }, |recorder| recorder.trace(hbm_base))
     }
 
     /// Where a program on an emulated processor has called from, by its return addresses.
@@ -205,15 +230,22 @@ impl Feed {
     }
 }
 
-impl On {
+impl Drop for On {
+    fn drop(&mut self) {
+        let readers = lock(&self.bus.observers).feeds.remove(&self.feed);
+        drop(readers);
+    }
+}
+
+impl Bus {
     fn deliver(&self, observers: &mut Observers) {
         if !self.has_waiting.swap(false, Ordering::Acquire) {
             return;
         }
         let mut batch = std::mem::take(&mut observers.batch);
         std::mem::swap(&mut batch, &mut *lock(&self.waiting));
-        for event in batch.drain(..) {
-            observers.on(event);
+        for (feed, event) in batch.drain(..) {
+            observers.on(feed, event);
         }
         observers.batch = batch;
     }
@@ -238,7 +270,7 @@ mod tests {
     use crate::deterministic::FreeRunning;
 
     fn feed() -> Feed {
-        Feed::new(3, Arc::new(FreeRunning::default()), 2)
+        Feed::new(3, Arc::new(FreeRunning::default()), 2, &Arc::default())
     }
 
     #[test]

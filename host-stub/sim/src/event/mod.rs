@@ -24,8 +24,11 @@ mod text;
 pub mod what;
 
 pub use chooser::{Actor, Chooser, Seed};
-pub use feed::Feed;
+pub use feed::{Bus, Feed};
 pub use observer::Observer;
 pub use recorder::Trace;
 pub use site::{Program, Site, SiteId, Sites};
-pub use what::{AcquiredThread, Caller, Event, HostThread, NotifyUser, Origin, Queuer, Range, TaskPlace, What, Who};
+pub use what::{
+    AcquiredThread, Caller, ChannelName, Event, HostThread, NotifyUser, Origin, Queuer, Range, RecordId, TaskPlace,
+    What, Who,
+};

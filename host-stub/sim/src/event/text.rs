@@ -5,7 +5,7 @@ use std::fmt;
 use hcomm_aicpu::spec::map::HBM_STRIDE;
 
 use super::recorder::Trace;
-use super::what::{Caller, Event, NotifyUser, Origin, Range, TaskPlace, What, Who};
+use super::what::{Caller, ChannelName, Event, NotifyUser, Origin, Range, TaskPlace, What, Who};
 
 impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -29,8 +29,14 @@ impl fmt::Display for NotifyUser {
         match self {
             Self::Task(task) => write!(f, "{task}"),
             Self::Stream(id) => write!(f, "stream {id}"),
-            Self::Peer { device } => write!(f, "device {device}"),
+            Self::Peer { device, .. } => write!(f, "device {device}"),
         }
+    }
+}
+
+impl fmt::Display for ChannelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "channel {} from rank {} to rank {}", self.slot, self.rank, self.peer_rank)
     }
 }
 
@@ -112,6 +118,19 @@ impl fmt::Display for What {
                 write!(f, "task began: {task} {kind} dst {dst:#x} src {src:#x} len {len}")?;
                 match by {
                     Some(by) => write!(f, " by launch {} core {}", by.origin.launch, by.origin.core),
+                    None => Ok(()),
+                }
+            }
+            Self::ChannelMade { channel } => write!(f, "{channel} made"),
+            Self::ChannelRung { task, channel } => write!(f, "{channel} rung: {task}"),
+            Self::Entry { channel, kind, reads, writes, record, .. } => {
+                let (dst, src, len) = (writes.addr, reads[0].addr, writes.len);
+                write!(f, "entry: {channel} {kind}")?;
+                if len != 0 {
+                    write!(f, " dst {dst:#x} src {src:#x} len {len}")?;
+                }
+                match record {
+                    Some(record) => write!(f, " record {} of device {}", record.number, record.device),
                     None => Ok(()),
                 }
             }

@@ -97,7 +97,29 @@ pub enum NotifyUser {
     Peer {
         /// Slot of that device.
         device: u32,
+        /// The record that it has sent.
+        record: RecordId,
     },
+}
+
+/// A record on its way from one device to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecordId {
+    /// Slot of the device that has sent it.
+    pub device: u32,
+    /// Its number among those of that device.
+    pub number: u64,
+}
+
+/// An end of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChannelName {
+    /// Place of the channel in the table of its device.
+    pub slot: u16,
+    /// Rank of this end.
+    pub rank: u32,
+    /// Rank of the peer.
+    pub peer_rank: u32,
 }
 
 /// Where a host program called.
@@ -356,6 +378,35 @@ pub enum What {
         /// Bytes that it writes.
         writes: Range,
     },
+    /// An end of a channel was made.
+    ChannelMade {
+        /// The end.
+        channel: ChannelName,
+    },
+    /// A doorbell starts entries of a channel. The task has begun before.
+    ChannelRung {
+        /// The task.
+        task: TaskPlace,
+        /// The channel.
+        channel: ChannelName,
+    },
+    /// An entry that the doorbell at the head of a queue has started, or a record of another device's notify, is carried out.
+    Entry {
+        /// The task.
+        task: TaskPlace,
+        /// The channel.
+        channel: ChannelName,
+        /// Kind of entry, by name.
+        kind: &'static str,
+        /// It passes no entry before it.
+        is_strong: bool,
+        /// Bytes that it reads: source, and destination if it is a reduce.
+        reads: [Range; 2],
+        /// Bytes that it writes.
+        writes: Range,
+        /// The record that it sends after that.
+        record: Option<RecordId>,
+    },
     /// A task was carried out.
     TaskEnded {
         /// Its place.
@@ -432,7 +483,8 @@ impl What {
             | Self::Synchronized { .. }
             | Self::EventObserved { .. }
             | Self::EventDestroyed { .. }
-            | Self::LaunchQueued { .. } => Who::Host,
+            | Self::LaunchQueued { .. }
+            | Self::ChannelMade { .. } => Who::Host,
             Self::LaunchReturned { origin, .. }
             | Self::Call { origin, .. }
             | Self::Observed { origin, .. }
@@ -441,7 +493,7 @@ impl What {
             | Self::CallRefused { origin: Some(origin), .. }
             | Self::Doorbell { by: Some(origin), .. }
             | Self::DoorbellRefused { by: origin, .. } => Who::Core(origin.core),
-            Self::TaskBegan { .. } | Self::TaskEnded { .. } => Who::Sdma,
+            Self::TaskBegan { .. } | Self::Entry { .. } | Self::TaskEnded { .. } => Who::Sdma,
             Self::Free { host: None, .. }
             | Self::StreamTransfer { .. }
             | Self::OperationEnded { .. }
@@ -451,6 +503,7 @@ impl What {
             | Self::LaunchEnded { .. }
             | Self::CallRefused { origin: None, .. }
             | Self::Doorbell { by: None, .. }
+            | Self::ChannelRung { .. }
             | Self::TasksDropped { .. }
             | Self::QueueSuspended { .. }
             | Self::StreamReset { .. }

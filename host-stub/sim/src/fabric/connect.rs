@@ -18,7 +18,7 @@ use zerocopy::IntoBytes;
 
 use crate::alloc::{AllocError, Kind};
 use crate::decode::Jetty;
-use crate::event::HostThread;
+use crate::event::{ChannelName, HostThread, What};
 use crate::ids::Owner;
 use crate::inbox::Command;
 use crate::memory::Memory;
@@ -231,7 +231,10 @@ impl<M: Memory> Channels<M> {
         let generation = table.generations[slot] + 1;
         table.generations[slot] = generation;
         let descriptor = self.descriptor(&prepared, peer, generation);
-        self.shared.inbox.send(Command::AddChannel(Box::new(self.end(&descriptor))));
+        let end = self.end(&descriptor);
+        self.port.set_rank(end.name.rank);
+        self.shared.events.send(|| What::ChannelMade { channel: end.name });
+        self.shared.inbox.send(Command::AddChannel(Box::new(end)));
         let addr = self.addr(slot);
         let (memory, after) = (&*self.shared.memory, offset_of!(ChannelDescriptor, comm));
         let bytes = &descriptor.as_bytes()[after..];
@@ -296,7 +299,7 @@ impl<M: Memory> Channels<M> {
             path: descriptor.path,
             peer_eid: descriptor.peer_eid,
             peer: descriptor.peer_device,
-            peer_rank: descriptor.peer_rank,
+            name: ChannelName { slot: descriptor.jetty, rank: descriptor.rank, peer_rank: descriptor.peer_rank },
             notify: (descriptor.peer_notify.0, descriptor.notify_size),
             peer_notifies: (descriptor.peer_notify_id, descriptor.peer_notify_count),
         }

@@ -1,6 +1,7 @@
 //! One end of a channel, as the scheduler of its device keeps it.
 
 use crate::decode::Jetty;
+use crate::event::ChannelName;
 
 /// What the engine knows of the sending end of a channel.
 #[derive(Clone, Debug)]
@@ -21,8 +22,8 @@ pub struct ChannelEnd {
     pub peer_eid: [u8; 16],
     /// Slot of the peer's device.
     pub peer: u32,
-    /// Rank of the peer.
-    pub peer_rank: u32,
+    /// Ranks of this end and of the peer.
+    pub name: ChannelName,
     /// Register of notify 0 of the peer's end, and bytes of a register.
     pub notify: (u64, u32),
     /// Id of that notify, and how many there are.

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use hcomm_aicpu::spec::channel::{NOTIFY_SIZE_910, NOTIFY_WINDOW_PHYS_910, NOTIFY_WINDOW_PHYS_STRIDE_910};
+
 use super::end::ChannelEnd;
 use super::member::{Export, Peer, Port, Token, covers};
 use super::status::{Status, TransferError, Why};
-use crate::decode::ub::{self, Entry, Work};
+use crate::decode::ub::{self, Entry, Place, Work};
 use crate::decode::{Effect, Jetty};
 use crate::error::TaskError;
-use crate::event::NotifyUser;
+use crate::event::{NotifyUser, Range, RecordId, TaskPlace, What};
+use crate::execute::place;
 use crate::inbox::Command;
 use crate::memory::{Memory, OutsideHbm};
 use crate::notify::RecordedBy;
@@ -33,6 +36,8 @@ impl<M: Memory> Scheduler<M> {
     /// Starts the entries of `jetty` before `producer_index`, and waits for their end.
     pub(crate) fn ring_channel(&mut self, sq_id: u32, jetty: Jetty, producer_index: u16) -> Result<(), TaskError> {
         let end = self.channels.get(&jetty).cloned().ok_or(TaskError::NoChannel { jetty })?;
+        let Some(task) = self.queues.get(sq_id).map(place) else { return Ok(()) };
+        self.shared.events.tell(|| What::ChannelRung { task, channel: end.name });
         let blocks = producer_index.wrapping_sub(end.consumed);
         if blocks == 0 || blocks > AHEAD_MAX {
             // The doorbell of another queue has started these entries: doorbells of a jetty are cumulative.
@@ -44,7 +49,7 @@ impl<M: Memory> Scheduler<M> {
             self.task_done(sq_id);
             return Ok(());
         }
-        let result = self.run_entries(sq_id, &end, producer_index);
+        let result = self.run_entries(task, &end, producer_index);
         // What failed, and what stands behind it, never runs.
         if let Some(end) = self.channels.get_mut(&jetty) {
             end.consumed = producer_index;
@@ -72,9 +77,10 @@ impl<M: Memory> Scheduler<M> {
         }
     }
 
-    fn run_entries(&mut self, sq_id: u32, end: &ChannelEnd, to: u16) -> Result<(), TaskError> {
+    fn run_entries(&mut self, task: TaskPlace, end: &ChannelEnd, to: u16) -> Result<(), TaskError> {
+        let sq_id = task.sq_id;
         let failed = |what: String, (status, why): Failed| {
-            TaskError::Transfer(Box::new(TransferError { peer_rank: end.peer_rank, what, status, why }))
+            TaskError::Transfer(Box::new(TransferError { peer_rank: end.name.peer_rank, what, status, why }))
         };
         let mut outside = None;
         let memory = Arc::clone(&self.shared.memory);
@@ -91,11 +97,11 @@ impl<M: Memory> Scheduler<M> {
         let started =
             started.map_err(|error| failed("doorbell".to_owned(), (Status::UnsupportedOpcode, Why::Entries(error))))?;
         if let Some(warning) = started.warning {
-            log::warn!("sq {sq_id}: channel to rank {}: {warning}", end.peer_rank);
+            log::warn!("sq {sq_id}: channel to rank {}: {warning}", end.name.peer_rank);
         }
         let before = self.before_of(sq_id);
         for (index, entry) in &started.entries {
-            self.run_entry(end, entry, &before)
+            self.run_entry(task, end, entry, &before)
                 .map_err(|error| failed(format!("{} at producer index {index}", entry.name()), error))?;
         }
         Ok(())
@@ -108,7 +114,7 @@ impl<M: Memory> Scheduler<M> {
         queue.before.clone()
     }
 
-    fn run_entry(&self, end: &ChannelEnd, entry: &Entry, before: &VectorClock) -> Result<(), Failed> {
+    fn run_entry(&self, task: TaskPlace, end: &ChannelEnd, entry: &Entry, before: &VectorClock) -> Result<(), Failed> {
         let remote_error = |why| (Status::RemoteOperation, why);
         if entry.eid != end.peer_eid {
             let text = |eid: [u8; 16]| eid.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -122,21 +128,35 @@ impl<M: Memory> Scheduler<M> {
         let peer = port.peer(end.peer).map_err(|why| (Status::AckTimeout, why))?;
         let remote = entry.remote;
         let token = Token { id: remote.token_id, value: remote.token_value };
+        let tell = |transfer: Option<&Between>, record| {
+            self.shared.events.tell(|| {
+                let (reads, writes) = transfer.map_or_else(Default::default, Between::accesses);
+                let is_strong = entry.order.place == Place::Strong;
+                What::Entry { task, channel: end.name, kind: entry.name(), is_strong, reads, writes, record }
+            });
+        };
         match entry.work {
-            Work::Record => self.record_at_peer(end, &peer, remote.addr, token, before),
+            Work::Record => {
+                let record = port.next_record();
+                tell(None, Some(record));
+                self.record_at_peer(end, &peer, remote.addr, token, (record, before))
+            }
             Work::Write { local, reduce, notify, .. } => {
                 let transfer = Between { remote: remote.addr, local: local.addr, len: local.len, reduce, reads: false };
+                let notify = notify.map(|notify| (notify, port.next_record()));
+                tell(Some(&transfer), notify.map(|(_, record)| record));
                 self.move_bytes(&peer, &transfer, token)?;
                 match notify {
                     None => Ok(()),
-                    Some(notify) => {
+                    Some((notify, record)) => {
                         let token = Token { id: notify.token_id, value: notify.token_value };
-                        self.record_at_peer(end, &peer, notify.addr, token, before)
+                        self.record_at_peer(end, &peer, notify.addr, token, (record, before))
                     }
                 }
             }
             Work::Read { local, reduce } => {
                 let transfer = Between { remote: remote.addr, local: local.addr, len: local.len, reduce, reads: true };
+                tell(Some(&transfer), None);
                 self.move_bytes(&peer, &transfer, token)
             }
         }
@@ -148,7 +168,7 @@ impl<M: Memory> Scheduler<M> {
         peer: &Peer<M>,
         register: u64,
         token: Token,
-        before: &VectorClock,
+        (record, before): (RecordId, &VectorClock),
     ) -> Result<(), Failed> {
         let failed = |why| (Status::RemoteOperation, why);
         let own = self.port.as_ref().map_or(u32::MAX, Port::device);
@@ -159,7 +179,7 @@ impl<M: Memory> Scheduler<M> {
             _ => return Err(failed(Why::TokenKind(token.id, "this notify"))),
         }
         // After the bytes: they are complete once the notify is set.
-        peer.shared.inbox.send(Command::PeerRecord { id, device: own, before: before.clone() });
+        peer.shared.inbox.send(Command::PeerRecord { id, record, before: before.clone() });
         Ok(())
     }
 
@@ -197,12 +217,28 @@ impl<M: Memory> Scheduler<M> {
         }
     }
 
+    /// Notifies of the peer that the entries of a doorbell would record which was not carried out: the device, and the notify.
+    pub(crate) fn records_of_doorbell(&self, jetty: Jetty, producer_index: u16) -> Vec<(u32, u32)> {
+        let Some(end) = self.channels.get(&jetty) else { return Vec::new() };
+        let block = |slot| self.shared.memory.load_sqe(end.ring + u64::from(slot) * ub::BLOCK_LEN as u64);
+        let started =
+            ub::walk(end.depth, end.consumed, producer_index, |slot| block(slot).unwrap_or([0; ub::BLOCK_LEN]));
+        let register = |entry: &Entry| match entry.work {
+            Work::Record => Some(entry.remote.addr),
+            Work::Write { notify, .. } => notify.map(|notify| notify.addr),
+            Work::Read { .. } => None,
+        };
+        let entries = started.map_or_else(|_| Vec::new(), |started| started.entries);
+        entries.iter().filter_map(|(_, entry)| Some((end.peer, end.notify_id(register(entry)?)?))).collect()
+    }
+
     /// A peer has recorded a notify of this device.
-    pub(crate) fn peer_record(&mut self, id: u32, device: u32, before: &VectorClock) {
+    pub(crate) fn peer_record(&mut self, id: u32, record: RecordId, before: &VectorClock) {
+        let device = record.device;
         let own = self.port.as_ref().map_or(0, Port::device);
         let before = before.handed_over(device, own);
         let by = RecordedBy::Peer { device };
-        if let Err(error) = self.record(id, Effect::Set, by, NotifyUser::Peer { device }, &before) {
+        if let Err(error) = self.record(id, Effect::Set, by, NotifyUser::Peer { device, record }, &before) {
             // The channel was released meanwhile.
             log::warn!("record by device {device}: {error}");
         }
@@ -229,7 +265,7 @@ impl<M: Memory> Scheduler<M> {
         let failed = |status, why| {
             let what = format!("{name} of {len} bytes");
             let end = self.channels.values().find(|end| end.peer == peer.device);
-            let peer_rank = end.map_or(peer.device, |end| end.peer_rank);
+            let peer_rank = end.map_or(peer.device, |end| end.name.peer_rank);
             TaskError::Transfer(Box::new(TransferError { peer_rank, what, status, why }))
         };
         if !peer.exports(remote, len.into()) {
@@ -251,22 +287,40 @@ impl<M: Memory> Scheduler<M> {
 
     /// Records the notify of another device whose register has this physical address: Ascend910B, Ascend910_93.
     pub(crate) fn remote_record(&mut self, sq_id: u32, register: u64) -> Result<(), TaskError> {
-        use hcomm_aicpu::spec::channel::{NOTIFY_SIZE_910, NOTIFY_WINDOW_PHYS_910, NOTIFY_WINDOW_PHYS_STRIDE_910};
         let none = TaskError::NoOtherChip { addr: register };
         let before = self.before_of(sq_id);
-        let (Some(port), Some(offset)) = (&self.port, register.checked_sub(NOTIFY_WINDOW_PHYS_910)) else {
-            return Err(none);
-        };
-        let (device, offset) = (offset / NOTIFY_WINDOW_PHYS_STRIDE_910, offset % NOTIFY_WINDOW_PHYS_STRIDE_910);
-        let id = (offset / u64::from(NOTIFY_SIZE_910)) as u32;
-        let Ok(peer) = port.peer(device as u32) else { return Err(none) };
-        if !offset.is_multiple_of(NOTIFY_SIZE_910.into()) || !peer.exports_notify(id, port.device()) {
+        let (Some(port), Some((device, id))) = (&self.port, remote_notify(register)) else { return Err(none) };
+        let Ok(peer) = port.peer(device) else { return Err(none) };
+        if !peer.exports_notify(id, port.device()) {
             return Err(none);
         }
-        peer.shared.inbox.send(Command::PeerRecord { id, device: port.device(), before });
+        let record = port.next_record();
+        let end = self.channels.values().find(|end| end.peer == device);
+        if let (Some(end), Some(task)) = (end, self.queues.get(sq_id).map(place)) {
+            let (channel, none) = (end.name, Range::default());
+            let (kind, is_strong, record) = ("write value", true, Some(record));
+            self.shared.events.tell(|| What::Entry {
+                task,
+                channel,
+                kind,
+                is_strong,
+                reads: [none; 2],
+                writes: none,
+                record,
+            });
+        }
+        peer.shared.inbox.send(Command::PeerRecord { id, record, before });
         self.task_done(sq_id);
         Ok(())
     }
+}
+
+/// Device and notify whose register has this physical address: Ascend910B, Ascend910_93.
+pub fn remote_notify(register: u64) -> Option<(u32, u32)> {
+    let offset = register.checked_sub(NOTIFY_WINDOW_PHYS_910)?;
+    let (device, offset) = (offset / NOTIFY_WINDOW_PHYS_STRIDE_910, offset % NOTIFY_WINDOW_PHYS_STRIDE_910);
+    let id = (offset / u64::from(NOTIFY_SIZE_910)) as u32;
+    offset.is_multiple_of(NOTIFY_SIZE_910.into()).then_some((device as u32, id))
 }
 
 fn reduce_of(reduce: ub::Reduce) -> Reduce {
@@ -297,4 +351,14 @@ struct Between {
     reduce: Option<ub::Reduce>,
     /// From the peer.
     reads: bool,
+}
+
+impl Between {
+    /// Bytes that it reads, and those that it writes.
+    fn accesses(&self) -> ([Range; 2], Range) {
+        let len = self.len.into();
+        let (remote, local) = (Range { addr: self.remote, len }, Range { addr: self.local, len });
+        let (src, dst) = if self.reads { (remote, local) } else { (local, remote) };
+        ([src, if self.reduce.is_some() { dst } else { Range::default() }], dst)
+    }
 }

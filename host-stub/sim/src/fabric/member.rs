@@ -1,11 +1,17 @@
 //! Which devices are joined, and what each lets others use.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::peer_failure::PeerFailure;
 use super::status::Why;
+use crate::check::contents::HbmContents;
+use crate::check::init_check::InitCheck;
+use crate::check::joint::Joint;
+use crate::check::race::RaceCheck;
+use crate::deadlock::Node;
+use crate::event::{Bus, RecordId};
 use crate::inbox::Command;
 use crate::shared::Shared;
 
@@ -55,6 +61,16 @@ struct Member<M> {
     next_token: AtomicU32,
     /// Nothing goes on there, unless a command has come since.
     at_rest: AtomicBool,
+    /// Its rank, once it has a channel.
+    rank: AtomicU32,
+    /// Others want to know what it waits for.
+    asked: AtomicBool,
+    /// It asks others.
+    asking: Mutex<bool>,
+    /// What it has answered.
+    waits: Mutex<Vec<Node>>,
+    /// Records that it has sent to others.
+    records: AtomicU64,
     /// Why it has failed or closed.
     gone: Mutex<Option<PeerFailure>>,
 }
@@ -62,11 +78,17 @@ struct Member<M> {
 /// Devices of one machine.
 pub struct Fabric<M> {
     members: Mutex<BTreeMap<u32, Arc<Member<M>>>>,
+    /// Orders the events of all devices.
+    pub bus: Arc<Bus>,
+    /// Races among all devices.
+    pub race: Arc<Mutex<Joint<RaceCheck>>>,
+    /// Bytes of all devices that were never written.
+    pub init: Arc<Mutex<Joint<InitCheck<HbmContents<M>>>>>,
 }
 
 impl<M> Default for Fabric<M> {
     fn default() -> Self {
-        Self { members: Mutex::default() }
+        Self { members: Mutex::default(), bus: Arc::default(), race: Arc::default(), init: Arc::default() }
     }
 }
 
@@ -82,6 +104,11 @@ impl<M> Fabric<M> {
             exports: Mutex::default(),
             next_token: AtomicU32::new(1),
             at_rest: AtomicBool::new(false),
+            rank: AtomicU32::new(device),
+            asked: AtomicBool::new(false),
+            asking: Mutex::default(),
+            waits: Mutex::default(),
+            records: AtomicU64::new(0),
             gone: Mutex::default(),
         };
         let own = Arc::new(member);
@@ -116,6 +143,11 @@ impl<M> Port<M> {
     /// Slot of the device.
     pub fn device(&self) -> u32 {
         self.device
+    }
+
+    /// Number of the next record that the device sends.
+    pub fn next_record(&self) -> RecordId {
+        RecordId { device: self.device, number: self.own.records.fetch_add(1, Ordering::Relaxed) }
     }
 
     /// Lets others use `export` by the token that this gives.
@@ -164,6 +196,50 @@ impl<M> Port<M> {
             Some(shared) => member.at_rest.load(Ordering::Acquire) && !shared.inbox.is_pending(),
             None => true,
         })
+    }
+
+    /// Rank of the own device, as far as is known: before it has a channel, its slot.
+    pub fn rank(&self) -> u32 {
+        self.own.rank.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_rank(&self, rank: u32) {
+        self.own.rank.store(rank, Ordering::Relaxed);
+    }
+
+    /// Whether others want to know what the own device waits for.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.own.asked.load(Ordering::Acquire)
+    }
+
+    /// Tells them.
+    pub(crate) fn answer(&self, waits: Vec<Node>) {
+        *lock(&self.own.waits) = waits;
+        self.own.asked.store(false, Ordering::Release);
+    }
+
+    /// Asks all others what they wait for, again until they have answered. Whether all have, since the last time that this was
+    /// true.
+    pub(crate) fn asks_others(&self) -> bool {
+        let others = self.fabric.others(self.device);
+        let alive = others.iter().filter_map(|(_, member)| Some((member, member.shared.upgrade()?)));
+        let alive: Vec<_> = alive.filter(|(_, shared)| !shared.inbox.is_closed()).collect();
+        let mut asking = lock(&self.own.asking);
+        if !std::mem::replace(&mut *asking, true) {
+            alive.iter().for_each(|(member, _)| member.asked.store(true, Ordering::Release));
+        }
+        let open = alive.iter().filter(|(member, _)| member.asked.load(Ordering::Acquire));
+        let open = open.map(|(_, shared)| shared.inbox.wake()).count();
+        if open == 0 {
+            *asking = false;
+        }
+        open == 0
+    }
+
+    /// What the others have answered last.
+    pub(crate) fn answers(&self) -> Vec<Node> {
+        let others = self.fabric.others(self.device);
+        others.iter().flat_map(|(_, member)| lock(&member.waits).clone()).collect()
     }
 
     /// Tells all others that the own device has failed or closed. Only the first failure counts.

@@ -22,6 +22,7 @@ mod status;
 
 pub use connect::{ChannelError, Channels, EndSpec, Offer, Prepared};
 pub use end::ChannelEnd;
+pub(crate) use execute::remote_notify;
 pub use member::{Export, Fabric, Port, Token, eid_of};
 pub use peer_failure::PeerFailure;
 pub use status::{Status, TransferError, Why};

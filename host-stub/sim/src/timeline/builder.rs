@@ -555,6 +555,9 @@ impl Observer for Builder {
             What::CommAcquired { origin, comm } => self.comm("communicator locked", origin, comm),
             What::CommReleased { origin, comm } => self.comm("communicator unlocked", origin, comm),
             What::LaunchEnded { .. }
+            | What::ChannelMade { .. }
+            | What::ChannelRung { .. }
+            | What::Entry { .. }
             | What::HeadPublished { .. }
             | What::QueueSuspended { .. }
             | What::StreamReset { .. } => {}

@@ -8,7 +8,8 @@ use crate::check::report::{Maker, Race};
 /// Marks the two accesses of a race. An access that has no slice any more is not marked; the text is always kept.
 pub fn mark(timeline: &mut Timeline, race: &Race) {
     let text: Arc<str> = race.to_string().into();
-    for access in [&race.first, &race.second] {
+    let device = timeline.device;
+    for access in [&race.first, &race.second].into_iter().filter(|access| access.maker.device() == device) {
         let about = match access.maker {
             Maker::Task { sq_id, number, .. } => About::Task { sq_id, number },
             Maker::StreamTransfer { stream_id, .. } => About::Stream(stream_id),
