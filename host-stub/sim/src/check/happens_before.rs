@@ -616,7 +616,7 @@ mod tests {
                 order.task_begins(queue, Some((launch, Some(1))));
                 let (actor, clock) = order.now(Who::Queue(queue)).unwrap();
                 let access = Access { actor, time: clock.time_of(actor), kind: Kind::Read, site: 0 };
-                let start = launch * 100 + u64::from(queue);
+                let start = launch * 100 + queue;
                 history.access(start..start + 1, access, clock, |_| panic!("reads do not conflict"));
                 order.records(Who::Queue(queue), queue);
                 order.advances(queue, 1);
