@@ -38,7 +38,9 @@ impl Library {
     /// # Errors
     /// It can't be read, or is not a shared library for AArch64; as a message.
     pub fn read(path: &Path) -> Result<Self, String> {
-        let path = path.canonicalize().map_err(|error| error.to_string())?;
+        // A file in memory has no other name than that of its number.
+        let path = if path.starts_with("/proc") { Ok(path.to_owned()) } else { path.canonicalize() };
+        let path = path.map_err(|error| error.to_string())?;
         if path.as_os_str().len() > PATH_MAX {
             return Err(format!("its path has {} bytes: at most {PATH_MAX} are supported", path.as_os_str().len()));
         }

@@ -131,6 +131,25 @@ pub fn on_qemu(command: &mut Command) -> &mut Command {
     command.env("HCOMM_SIM_CPU", "qemu").env("HCOMM_IMAGE", built("kernels.elf"))
 }
 
+/// What `make linux` has built.
+pub fn runner() -> PathBuf {
+    let path = target_dir().join("aarch64-unknown-linux-gnu/linux/hcomm-runner");
+    assert!(path.exists(), "{} is not there: build it with `make linux`", path.display());
+    path
+}
+
+pub fn on_linux(command: &mut Command) -> &mut Command {
+    command.env("HCOMM_SIM_CPU", "linux").env("HCOMM_RUNNER", runner())
+}
+
+/// Compiles a source in C++ into a library for AArch64 Linux, all `Hcomm*` undefined.
+pub fn linux_library(source: &Path, out: &Path, options: &[&str]) {
+    let mut command = Command::new("aarch64-linux-gnu-g++");
+    command.args(["-std=c++17", "-g", "-O1", "-fPIC", "-shared"]).args(WARNINGS);
+    command.arg("-I").arg(root().join("include")).arg("-I").arg(root().join("tests/c"));
+    run(command.arg(source).args(options).arg("-o").arg(out));
+}
+
 /// Whether a tool is there. Its absence fails a test under CI, and is said loudly elsewhere.
 pub fn has(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok();

@@ -1,5 +1,6 @@
 //! Kernel binaries: an operator description, and the library or image that it names.
 
+use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use serde_json::{Map, Value};
 use super::acl_base::{CPU_KERNEL_MODE, LAZY_LOAD, MAGIC, aclrtBinaryLoadOptions, number};
 use super::binary_error::BinaryError;
 use super::error::CallError;
+use super::find_library::{self, Found, Mode};
 use super::library;
 use super::objects::{Binary, Function, Operator};
 use super::process::{current_device, process};
@@ -29,17 +31,6 @@ const LIBRARY_NAME_MAX: usize = 100;
 const AICPU_LIBS: [&str; 2] = ["AICPUKernel", "CUSTAICPUKernel"];
 /// Other values of `opKernelLib` that the runtime has.
 const OTHER_LIBS: [&str; 3] = ["KFCKernel", "CUSTKFCKernel", "TFKernel"];
-
-/// Where the library of a kernel is (`cpuKernelMode`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// 0: on the device since it was opened. With the image in QEMU that is the image itself.
-    OnDevice,
-    /// 1: beside the description.
-    Beside,
-    /// 2: in the bytes that are loaded.
-    InData,
-}
 
 /// Mode that the options of a load select.
 ///
@@ -101,20 +92,26 @@ pub fn load(path: &Path, mode: Mode) -> Result<u64, CallError> {
     let cpu = device.options().cpu;
     let (operators, libraries, read) = Default::default();
     let mut binary = Binary { index, device, path: path.to_owned(), operators, libraries, read, data: None };
+    // By `kernelSo`.
+    let mut known = HashMap::new();
     for (name, value) in object(path, "the file", &json)? {
         let (library, function) = operator(path, name, value)?;
-        let library = match (cpu, mode) {
+        let found = match (cpu, mode, known.get(library)) {
             // Kernels of the image are on the device; they have no library of their own.
-            (Cpu::Qemu, Mode::OnDevice) => PathBuf::from(library),
-            _ => find_library(path, mode, library)?,
+            (Cpu::Qemu, Mode::OnDevice, _) => PathBuf::from(library),
+            (.., Some(found)) => PathBuf::clone(found),
+            _ => {
+                let Found { path: found, shown } = find_library::find(path, mode, cpu, library)?;
+                match cpu {
+                    Cpu::Native => binary.open_library(&found, &shown)?,
+                    Cpu::Linux => binary.read_library(&found, &shown)?,
+                    Cpu::Qemu => binary.check_image(&found)?,
+                }
+                known.insert(library, found.clone());
+                found
+            }
         };
-        match cpu {
-            Cpu::Native => binary.open_library(&library)?,
-            Cpu::Linux => binary.read_library(&library)?,
-            Cpu::Qemu if mode == Mode::Beside => binary.check_image(&library)?,
-            Cpu::Qemu => {}
-        }
-        binary.operators.insert(name.clone(), Operator { library, function: function.to_owned() });
+        binary.operators.insert(name.clone(), Operator { library: found, function: function.to_owned() });
     }
     if binary.operators.is_empty() {
         let (path, place) = (path.to_owned(), "the file".to_owned());
@@ -163,42 +160,19 @@ fn operator<'a>(path: &Path, name: &str, value: &'a Value) -> Result<(&'a str, &
     Ok((library, function))
 }
 
-/// The library of a description: beside it, and for [`Mode::OnDevice`] also where packages put it (`../kernel`). For a
-/// description that is a symbolic link, the folder of its target counts.
-fn find_library(path: &Path, mode: Mode, name: &str) -> Result<PathBuf, BinaryError> {
-    let read = |source| BinaryError::Read { path: path.to_owned(), source };
-    let real = path.canonicalize().map_err(read)?;
-    let folder = real.parent().unwrap_or(Path::new("/"));
-    let mut looked = vec![folder.join(name)];
-    if mode == Mode::OnDevice {
-        looked.push(folder.join("../kernel").join(name));
-    }
-    // Absolute, so that the dynamic linker does not use its search path.
-    match looked.iter().find_map(|path| path.canonicalize().ok()) {
-        Some(path) => Ok(path),
-        None => Err(BinaryError::NoLibrary { name: name.to_owned(), looked }),
-    }
-}
-
 impl Binary {
-    /// Loads a library into this process.
-    pub fn open_library(&mut self, path: &Path) -> Result<(), BinaryError> {
-        if self.libraries.contains_key(path) {
-            return Ok(());
-        }
+    /// Loads a library into this process; `shown`: where it is, for messages.
+    pub fn open_library(&mut self, path: &Path, shown: &Path) -> Result<(), BinaryError> {
         // The dynamic linker would wait for the other end of a FIFO.
-        file::check_regular(path).map_err(|error| load_error(path, &error))?;
-        let library = library::load(path).map_err(|reason| load_error(path, &reason))?;
+        file::check_regular(path).map_err(|error| load_error(shown, &error))?;
+        let library = library::load(path).map_err(|reason| load_error(shown, &reason))?;
         self.libraries.insert(path.to_owned(), library);
         Ok(())
     }
 
-    /// Reads a library that the runner is to load.
-    pub fn read_library(&mut self, path: &Path) -> Result<(), CallError> {
-        if self.read.contains_key(path) {
-            return Ok(());
-        }
-        let library = aarch64::Library::read(path).map_err(|reason| load_error(path, &reason))?;
+    /// Reads a library that the runner is to load; `shown`: where it is, for messages.
+    pub fn read_library(&mut self, path: &Path, shown: &Path) -> Result<(), CallError> {
+        let library = aarch64::Library::read(path).map_err(|reason| load_error(shown, &reason))?;
         self.device.check_library(&library)?;
         self.read.insert(path.to_owned(), library);
         Ok(())

@@ -1,15 +1,11 @@
 //! Kernel libraries that a program has in memory.
 #![forbid(unsafe_code)]
 
-use std::io::Write;
-use std::os::fd::AsRawFd;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::MemfdFlags;
-
-use super::binary::Mode;
 use super::error::CallError;
+use super::find_library::Mode;
+use super::memory_file;
 use super::objects::{Binary, BinaryData, Function, Operator};
 use super::process::{current_device, process};
 use host_stub::Cpu;
@@ -35,19 +31,15 @@ pub fn load(bytes: &[u8]) -> Result<u64, CallError> {
         return Err(CallError::OutOfRange { what: "length", value: 0, must: "must be at least 1" });
     }
     let (index, device) = current_device()?;
-    let no_file = |error: std::io::Error| CallError::Unavailable(format!("no file for {} bytes: {error}", bytes.len()));
-    let fd = rustix::fs::memfd_create("hcomm-kernels", MemfdFlags::CLOEXEC).map_err(|error| no_file(error.into()))?;
-    let mut file = std::fs::File::from(fd);
-    file.write_all(bytes).map_err(no_file)?;
-    // Also other processes of the user can open it by this name.
-    let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+    let path = memory_file::path_of(bytes, "hcomm-kernels")
+        .map_err(|error| CallError::Unavailable(format!("no file for {} bytes: {error}", bytes.len())))?;
     let cpu = device.options().cpu;
-    let data = Some(BinaryData { _file: file.into(), functions: Mutex::default() });
+    let data = Some(BinaryData { functions: Mutex::default() });
     let (operators, libraries, read) = Default::default();
     let mut binary = Binary { index, device, path: path.clone(), operators, libraries, read, data };
     match cpu {
-        Cpu::Native => binary.open_library(&path)?,
-        Cpu::Linux => binary.read_library(&path)?,
+        Cpu::Native => binary.open_library(&path, &path)?,
+        Cpu::Linux => binary.read_library(&path, &path)?,
         Cpu::Qemu => {}
     }
     let mut process = process();

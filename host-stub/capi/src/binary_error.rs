@@ -47,12 +47,20 @@ pub enum BinaryError {
         must: &'static str,
     },
     /// The library does not exist.
-    #[error("library {} is not there (looked for {})", .name, list(.looked))]
+    #[error("library {name} is not there (looked for {})", .looked.join(", "))]
     NoLibrary {
         /// `kernelSo`.
         name: String,
-        /// Where it was looked for.
-        looked: Vec<PathBuf>,
+        /// Files and packages where it was looked for.
+        looked: Vec<String>,
+    },
+    /// There is more than one.
+    #[error("library {name} is there more than once: {}: which one is meant is not clear, so keep one", list(.places))]
+    TwoLibraries {
+        /// `kernelSo`.
+        name: String,
+        /// Where they are.
+        places: Vec<PathBuf>,
     },
     /// The library can't be loaded.
     #[error("library {}: {reason}", path.display())]
@@ -101,7 +109,7 @@ impl BinaryError {
             Self::NotJson { .. } => codes::ACL_ERROR_PARSE_FILE,
             Self::MissingKey { .. } => codes::ACL_ERROR_FILE_MISSING_ATTR,
             Self::BadValue { .. } => codes::ACL_ERROR_FILE_ATTR_INVALID,
-            Self::NoLibrary { .. } => codes::ACL_ERROR_RT_AICPU_INFO_LOAD_ERROR,
+            Self::NoLibrary { .. } | Self::TwoLibraries { .. } => codes::ACL_ERROR_RT_AICPU_INFO_LOAD_ERROR,
             Self::Load { .. } => codes::ACL_ERROR_OP_LOAD_FAILED,
             Self::NoOperator { .. } => codes::ACL_ERROR_OP_NOT_FOUND,
             Self::NoFunction { .. } => codes::ACL_ERROR_KERNEL_NOT_FOUND,

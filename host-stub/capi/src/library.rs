@@ -24,6 +24,9 @@ const RTLD_NOLOAD: c_int = 4;
 /// `dlopen` of glibc: a name is looked for in the library itself, and what it is linked with, before the program.
 const RTLD_DEEPBIND: c_int = 8;
 
+/// Machine of this process, as ELF files have it.
+pub const OWN_MACHINE: u16 = if cfg!(target_arch = "aarch64") { EM_AARCH64.0 } else { EM_X86_64.0 };
+
 /// Runtimes that end the process when it loads a library with [`RTLD_DEEPBIND`].
 const SANITIZERS: [&CStr; 4] = [c"__asan_init", c"__tsan_init", c"__msan_init", c"__hwasan_init"];
 
@@ -154,17 +157,16 @@ fn check_bound(library: &Library, path: &Path, own_first: bool) -> Result<(), St
 fn check_head(head: &[u8]) -> Result<(), String> {
     const CLASS_64: u8 = 2;
     const LITTLE_ENDIAN: u8 = 1;
-    let this = if cfg!(target_arch = "aarch64") { EM_AARCH64.0 } else { EM_X86_64.0 };
     let half = |at: usize| Some(u16::from_le_bytes(head.get(at..at + 2)?.try_into().ok()?));
     let (Some(kind), Some(machine), true) = (half(16), half(18), head.starts_with(b"\x7fELF")) else {
         return Err("it is not an ELF file".to_owned());
     };
-    if head[4] != CLASS_64 || head[5] != LITTLE_ENDIAN || machine != this {
+    if head[4] != CLASS_64 || head[5] != LITTLE_ENDIAN || machine != OWN_MACHINE {
         if machine == EM_AARCH64.0 && head[4] == CLASS_64 {
             return Err("made for AArch64: use --cpu linux (HCOMM_SIM_CPU=linux), or make an image of it (`make image`, HCOMM_SIM_CPU=qemu)".to_owned());
         }
         let bits = if head[4] == CLASS_64 { "64" } else { "32" };
-        let (machine, this) = (loader::machine(machine), loader::machine(this));
+        let (machine, this) = (loader::machine(machine), loader::machine(OWN_MACHINE));
         return Err(format!(
             "it is for machine {machine} with {bits} bits, and this process runs on {this} with 64 bits: compile it for \
              {this}, or make an image of it (`make image`, HCOMM_SIM_CPU=qemu)"

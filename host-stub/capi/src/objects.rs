@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -90,8 +89,6 @@ pub struct Binary {
 
 /// What a binary has that was loaded from bytes.
 pub struct BinaryData {
-    /// The bytes, in a file without a name that `path` of the binary opens.
-    pub _file: OwnedFd,
     /// Handles of the functions that were registered, by their kernel names.
     pub functions: Mutex<BTreeMap<Vec<u8>, u64>>,
 }

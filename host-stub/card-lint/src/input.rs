@@ -5,9 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::archive::without_signature;
 use crate::checks::{self, Context};
 use crate::description::{self, Kernels};
-use crate::package::{self, GZIP_MAGIC, SIGNATURE_LEN};
+use crate::package;
 use crate::report::{Check, Profile, Report, Sink};
 use crate::whitelist;
 
@@ -84,11 +85,11 @@ pub fn lint(path: &Path, options: &Options) -> Result<Report, LintError> {
             sink.error(Check::Description, &one.file, message, "none of the library's functions can be launched");
         }
         checks::library(&data, &Context { name: &name, entries: entries.as_ref() }, &mut sink);
-    } else if data.starts_with(&GZIP_MAGIC) {
-        check_package(path, &name, &data, options, &mut sink)?;
-    } else if data.get(SIGNATURE_LEN..).is_some_and(|rest| rest.starts_with(&GZIP_MAGIC)) {
-        sink.note(format!("{name}: signed: the signature is not checked"));
-        check_package(path, &name, &data[SIGNATURE_LEN..], options, &mut sink)?;
+    } else if let Some((package, is_signed)) = without_signature(&data) {
+        if is_signed {
+            sink.note(format!("{name}: signed: the signature is not checked"));
+        }
+        check_package(path, &name, package, options, &mut sink)?;
     } else {
         return Err(LintError::Kind(path.to_owned()));
     }

@@ -10,6 +10,7 @@
 //!   run. [`Profile::Own`] holds a library to each row of docs/card.md, as this project's own.
 //! - Code is decoded by the mapping symbols of the file (`$x`, `$d`). A stripped file is swept from end to end, and the
 //!   report says so.
+//! - [`library_of_package`] takes a library out of a package, as a device does when the host opens it.
 //!
 //! It does not verify signatures, does not run code, and does not know which libraries a given card has.
 //!
@@ -24,6 +25,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod archive;
 mod bytes;
 mod checks;
 mod description;
@@ -34,5 +36,6 @@ mod package;
 mod report;
 mod whitelist;
 
+pub use archive::library_of_package;
 pub use input::{LintError, Options, lint};
 pub use report::{Check, Finding, Profile, Report, Severity};
