@@ -68,6 +68,15 @@ fn load(folder: &Path, library: &Path, cpu: &str) -> String {
 }
 
 #[test]
+fn library_with_the_device_library_has_no_relocations_in_its_code() {
+    let folder = folder("textrel");
+    // Without -z text the linker accepts them.
+    let library = link(&folder, &["-Wl,-z,notext"]);
+    let dynamic = run(Command::new("aarch64-linux-gnu-readelf").arg("-d").arg(library));
+    assert!(dynamic.contains("(SYMTAB)") && !dynamic.contains("TEXTREL"), "{dynamic}");
+}
+
+#[test]
 fn the_device_library_is_clean_and_runs_as_a_card_loads_it() {
     let folder = folder("clean");
     let names = folder.join("names.map");

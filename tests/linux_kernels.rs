@@ -7,31 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use c_kit::{LONG, WARNINGS, folder, limited, operator, output, program, run, source};
+use c_kit::{LONG, folder, limited, linux_library, on_linux, operator, output, program, run, runner, source};
 use hcomm_kernel::ListedCopy;
-use hcomm_testkit::{Rig, pattern, root, target_dir};
+use hcomm_testkit::{Rig, pattern, root};
 use host_stub::library::Library;
 use host_stub::{Cpu, DeviceOptions};
-
-/// What `make linux` has built.
-fn runner() -> PathBuf {
-    let path = target_dir().join("aarch64-unknown-linux-gnu/linux/hcomm-runner");
-    assert!(path.exists(), "{} is not there: build it with `make linux`", path.display());
-    path
-}
-
-/// Compiles a source into a library for AArch64 Linux, all `Hcomm*` undefined.
-fn library(source: &Path, out: &Path, options: &[&str]) {
-    let mut command = Command::new("aarch64-linux-gnu-g++");
-    command.args(["-std=c++17", "-g", "-O1", "-fPIC", "-shared"]).args(WARNINGS);
-    command.arg("-I").arg(root().join("include")).arg("-I").arg(root().join("tests/c"));
-    run(command.arg(source).args(options).arg("-o").arg(out));
-}
 
 /// A folder with `liblinux_kernel.so` and a description of its kernels.
 fn kernels(test: &str) -> (PathBuf, PathBuf) {
     let folder = folder(test);
-    library(&source("linux_kernel.cpp"), &folder.join("liblinux_kernel.so"), &[]);
+    linux_library(&source("linux_kernel.cpp"), &folder.join("liblinux_kernel.so"), &[]);
     let functions = [
         ("Copy", "copy_all"),
         ("WritesNull", "writes_null"),
@@ -44,15 +29,12 @@ fn kernels(test: &str) -> (PathBuf, PathBuf) {
         ("Loops", "loops"),
         ("CopiesInAThread", "copies_in_a_thread"),
         ("Meets", "meets"),
+        ("Races", "races"),
     ];
     let operators = functions.map(|(name, function)| operator(name, "liblinux_kernel.so", function));
     let description = folder.join("k.json");
     std::fs::write(&description, format!("{{{}}}", operators.join(",\n"))).unwrap();
     (folder, description)
-}
-
-fn on_linux(command: &mut Command) -> &mut Command {
-    command.env("HCOMM_SIM_CPU", "linux").env("HCOMM_RUNNER", runner())
 }
 
 /// What `linux_launch.c` prints about kernels that are launched together, and its error output.
@@ -79,6 +61,41 @@ fn kernel_with_the_standard_library_of_cxx_copies() {
     let errors = String::from_utf8_lossy(&stderr);
     assert!(status.success() && stdout == b"copied\n", "{status} {}{errors}", String::from_utf8_lossy(&stdout));
     assert!(errors.contains("[device 0] copies 5000 bytes in 5 pieces, launch 1\n"), "{errors}");
+}
+
+/// Case 288.
+#[test]
+fn libraries_of_other_builds_copy_too() {
+    let (folder, description) = kernels("linux_builds");
+    let (program, library) = (program(&folder, "load_and_copy.c", "c11"), folder.join("liblinux_kernel.so"));
+    let build = |options: &[&str]| linux_library(&source("linux_kernel.cpp"), &library, options);
+    for options in [
+        &["-s", "-Wl,-z,now"][..],
+        &["-moutline-atomics", "-march=armv8-a"],
+        &["-D_GLIBCXX_USE_CXX11_ABI=0", "-O0", "-fstack-protector-all"],
+    ] {
+        build(options);
+        let Output { status, stdout, stderr } = output(on_linux(limited(&program, LONG).arg(&description).arg("Copy")));
+        let errors = String::from_utf8_lossy(&stderr);
+        assert!(status.success() && stdout == b"copied\n", "{options:?}: {status} {errors}");
+    }
+    // The second one calls the helpers that choose atomics when the library is loaded.
+    build(&["-moutline-atomics", "-march=armv8-a"]);
+    let symbols = run(Command::new("aarch64-linux-gnu-nm").arg(&library));
+    assert!(symbols.contains(" t __aarch64_ldadd4_acq_rel"), "{symbols}");
+}
+
+/// Case 289.
+#[test]
+fn race_of_two_kernels_is_told_with_their_lines() {
+    let (folder, description) = kernels("linux_races");
+    let program = program(&folder, "linux_launch.c", "c11");
+    let mut command = limited(&program, LONG);
+    command.env("HCOMM_SIM_CHECK", "race").arg(&description).args(["Races", "Races"]);
+    let text = run(on_linux(&mut command));
+    let line = format!("races (c/linux_kernel.cpp:{})", line_of("the planted race"));
+    let told = ["Races 507001 ", "race on 5000 bytes at ", &line];
+    assert!(told.iter().all(|part| text.contains(part)), "{text}");
 }
 
 /// Case 341.
@@ -162,7 +179,7 @@ fn kernel_that_never_returns_is_told_with_its_line_and_the_device_starts_again()
 fn small_library(folder: &Path, text: &str, options: &[&str]) -> Library {
     let (from, to) = (folder.join("k.cpp"), folder.join("libk.so"));
     std::fs::write(&from, format!("#include \"hcomm/hcomm_kernel.h\"\n{text}\n")).unwrap();
-    library(&from, &to, options);
+    linux_library(&from, &to, options);
     Library::read(&to).unwrap()
 }
 

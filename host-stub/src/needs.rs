@@ -62,7 +62,8 @@ impl Names {
         }
         for symbol in elf.dynamic_symbols() {
             let name = symbol.name()?.to_owned();
-            if symbol.is_definition() {
+            // Also functions that are chosen when they are bound (IFUNC), such as memcpy.
+            if !symbol.is_undefined() {
                 names.defined.insert(name);
             } else if symbol.elf_symbol().st_bind() != STB_WEAK && !name.is_empty() {
                 names.undefined.push((name, !at_load.contains(&symbol.index().0)));

@@ -148,3 +148,14 @@ HCOMM_KERNEL(meets) {
     }
     return static_cast<uint32_t>(copy(param));
 }
+
+// Every launch writes where the first one does.
+HCOMM_KERNEL(races) {
+    const auto &param = *static_cast<const CopyParams *>(args);
+    static void *const place = param.cclBuf;
+    int32_t code = begin_in_step(param.thread);
+    if (code == 0) {
+        code = HcommLocalCopyOnThread(param.thread, place, param.userIn, param.len); // the planted race
+    }
+    return static_cast<uint32_t>(end_in_step(param.thread, param.cpuThread, code));
+}
