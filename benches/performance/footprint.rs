@@ -1,4 +1,4 @@
-//! What an open device costs while it does nothing: processor time and resident memory, of this process and of QEMU.
+//! What an open device costs while it does nothing: processor time and resident memory, of this process and of the AI CPU's.
 
 use std::fs;
 use std::time::Duration;
@@ -35,13 +35,13 @@ fn resident(pid: u32) -> f64 {
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
 }
 
-/// The one QEMU of this process.
-fn qemu() -> u32 {
+/// The one child of this process: QEMU, or the runner.
+fn child() -> u32 {
     let me = std::process::id().to_string();
     let pids =
         fs::read_dir("/proc").expect("procfs").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let mut children = pids.filter(|pid| stat(*pid).is_some_and(|stat| stat[1] == me && stat[0] != "Z"));
-    children.next().expect("QEMU runs")
+    children.next().expect("the AI CPU runs")
 }
 
 /// Share of a core that `pids` use while nothing is done, in percent.
@@ -81,12 +81,19 @@ pub fn measure() -> Result<Vec<Row>, Error> {
     let mut rows = Vec::new();
     {
         let device = Device::open(DeviceOptions { cpu: Cpu::Qemu, ..DeviceOptions::default() })?;
-        let qemu = qemu();
+        let qemu = child();
         let started = resident(qemu);
         let _held = with_threads(&device)?;
         rows.push(Row::new("idle_qemu", idle(&[me, qemu])));
         rows.push(Row::new("rss_host", resident(me) / MIB));
         rows.push(Row::new("rss_qemu", (resident(qemu) - started).max(0.0) / MIB));
+    }
+    {
+        let device = Device::open(DeviceOptions { cpu: Cpu::Linux, ..DeviceOptions::default() })?;
+        let _held = with_threads(&device)?;
+        let runner = child();
+        rows.push(Row::new("idle_linux", idle(&[me, runner])));
+        rows.push(Row::new("rss_linux", resident(runner) / MIB));
     }
     let device = Device::open(DeviceOptions::native())?;
     let (comm, stream) = with_threads(&device)?;

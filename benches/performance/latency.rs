@@ -39,19 +39,23 @@ fn median(count: usize, pause: Duration, mut run: impl FnMut() -> Result<(), Err
 /// A device that does not open, or a launch that fails.
 pub fn measure() -> Result<Vec<Row>, Error> {
     let mut rows = Vec::new();
-    for (cpu, resident, idle) in
-        [(Cpu::Native, "launch_native", "launch_idle_native"), (Cpu::Qemu, "launch_qemu", "launch_idle_qemu")]
-    {
+    for (cpu, resident, idle) in [
+        (Cpu::Native, "launch_native", "launch_idle_native"),
+        (Cpu::Qemu, "launch_qemu", "launch_idle_qemu"),
+        (Cpu::Linux, "launch_linux", "launch_idle_linux"),
+    ] {
         let device = Device::open(options(cpu))?;
         let (stream, kernel) = (Stream::new(&device), device.load_kernel("empty")?);
         launch(&stream, &kernel)?;
         rows.push(Row::new(resident, median(2001, Duration::ZERO, || launch(&stream, &kernel))? * 1e6));
         rows.push(Row::new(idle, median(101, IDLE, || launch(&stream, &kernel))? * 1e6));
     }
-    let opened = || {
-        let device = Device::open(options(Cpu::Qemu))?;
-        launch(&Stream::new(&device), &device.load_kernel("empty")?)
-    };
-    rows.push(Row::new("open_qemu", median(11, IDLE, opened)? * 1e3));
+    for (cpu, id) in [(Cpu::Qemu, "open_qemu"), (Cpu::Linux, "open_linux")] {
+        let opened = || {
+            let device = Device::open(options(cpu))?;
+            launch(&Stream::new(&device), &device.load_kernel("empty")?)
+        };
+        rows.push(Row::new(id, median(11, IDLE, opened)? * 1e3));
+    }
     Ok(rows)
 }

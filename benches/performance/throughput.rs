@@ -126,7 +126,7 @@ pub fn measure() -> Result<Vec<Row>, Error> {
 
     let mut group = criterion.benchmark_group("small");
     group.throughput(Throughput::Elements(COPIES));
-    for (name, cpu) in [("native", Cpu::Native), ("qemu", Cpu::Qemu)] {
+    for (name, cpu) in [("native", Cpu::Native), ("qemu", Cpu::Qemu), ("linux", Cpu::Linux)] {
         let bench = Bench::open(cpu, Checks::NONE)?;
         measure_one(&mut group, &format!("{name}_eager"), || bench.run(BenchOp::COPY, SMALL, COPIES, 0));
         measure_one(&mut group, &format!("{name}_batch"), || bench.run(BenchOp::COPY, SMALL, COPIES, 100));
@@ -141,6 +141,8 @@ pub fn measure() -> Result<Vec<Row>, Error> {
         ("small_native_batch", "native_batch"),
         ("small_qemu_eager", "qemu_eager"),
         ("small_qemu_batch", "qemu_batch"),
+        ("small_linux_eager", "linux_eager"),
+        ("small_linux_batch", "linux_batch"),
     ] {
         rows.push(Row::new(id, COPIES as f64 / median("small", name)));
     }
