@@ -3,12 +3,13 @@
 TARGET_DIR := $(shell scripts/target_dir.sh)
 IMAGE_TARGET := aarch64-unknown-none
 LINUX_TARGET := aarch64-unknown-linux-gnu
+export DESTDIR LIBDIR
 export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 
 HOST_STUB := cargo run --locked --release -p host-stub --
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-fast test-aarch64 soak card-test card-package mutants planted msrv loom miri memcheck fuzz bench ci fmt lint doc image linux lib capi install toolkit headers headers-check setup clean help
+.PHONY: run test test-fast test-aarch64 soak card-test card-package mutants planted msrv loom miri memcheck fuzz bench ci fmt lint doc image linux lib capi install uninstall toolkit headers headers-check setup clean help
 
 run: image ## copy 256 bytes through the AArch64 image and check them; FILE=path copies a file, ARGS="..." adds options
 ifeq ($(origin FILE),command line)
@@ -31,8 +32,13 @@ test-aarch64: ## run the tests of the device crate as AArch64 programs of Linux
 		cargo test --locked --no-fail-fast --target aarch64-unknown-linux-gnu \
 		-p hcomm-aicpu -p hcomm-device-tests --lib --tests
 
+# Tests that run on native and QEMU in each run.
+TESTS_OF_CPUS := aclrt_notify batch cases_ring checks control copy events faults forked host_threads launches loader notify products races \
+	reduce suspend trace
+
 # Random sequences against the model, seeds of two cores on one handle, and copies between which host and device sleep.
-soak: image linux ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU, 10,000 whitelists
+soak: image linux ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU, 10,000 whitelists, all tests on linux
+	HCOMM_TEST_CPUS=linux cargo test --locked -p hcomm-tests $(addprefix --test ,$(TESTS_OF_CPUS))
 	HCOMM_MODEL_CASES=$(or $(CASES),10000) HCOMM_STRESS_SEEDS=$(or $(SEEDS),5000) \
 		HCOMM_WAKE_ROUNDS=$(or $(ROUNDS),1000000) \
 		cargo test --locked -p hcomm-tests --test model --test stress --test cases_ring -- --nocapture
@@ -109,10 +115,14 @@ lib: setup ## build the libraries for C and C++, of the host and of kernels
 	scripts/lib.sh device "$(TARGET_DIR)/lib/device/$(IMAGE_TARGET)" $(IMAGE_TARGET)
 	scripts/lib.sh device "$(TARGET_DIR)/lib/device/$(LINUX_TARGET)" $(LINUX_TARGET)
 
-install: lib ## install headers and libraries for C and C++ below PREFIX (default /usr/local)
+install: lib linux image ## install all for C and C++, and the command line, below PREFIX (default /usr/local); DESTDIR, LIBDIR
+	HCOMM_COMMIT=$$(git rev-parse --short=12 HEAD 2>/dev/null || true) cargo build --locked --release -p host-stub --bin host-stub
 	scripts/install.sh "$(TARGET_DIR)/lib" "$(or $(PREFIX),/usr/local)"
 
-toolkit: lib ## write a folder with the vendor's layout (ASCEND_HOME_PATH) to OUT
+uninstall: ## remove what `make install` has installed below PREFIX
+	scripts/install.sh --uninstall "$(or $(PREFIX),/usr/local)"
+
+toolkit: lib linux ## write a folder with the vendor's layout (ASCEND_HOME_PATH) to OUT
 	@[ -n "$(OUT)" ] || { echo 'toolkit: where to? make toolkit OUT=folder' >&2; exit 2; }
 	scripts/toolkit.sh "$(TARGET_DIR)/lib" "$(OUT)"
 
