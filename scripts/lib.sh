@@ -8,7 +8,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 TARGET_DIR=$(scripts/target_dir.sh)
 readonly TARGET_DIR
-readonly SONAME=libhcomm_sim.so.0
+SONAME=$(scripts/soname.sh)
+readonly SONAME
 readonly IMAGE_TARGET=aarch64-unknown-none
 readonly LINUX_TARGET=aarch64-unknown-linux-gnu
 

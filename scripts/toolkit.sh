@@ -1,18 +1,25 @@
 #!/usr/bin/env bash
 # Writes a folder with the vendor's layout, which build files of programs and kernels take for ASCEND_HOME_PATH.
 #
-#   scripts/toolkit.sh DIR OUT [SIM]      DIR: where scripts/lib.sh has put the libraries. SIM: libhcomm_sim.so.0 that is
-#                                         linked to, a path from OUT/lib64; without it the library is copied
+#   scripts/toolkit.sh DIR OUT [SIM]      DIR: where scripts/lib.sh has put the libraries. SIM: libhcomm_sim.so.N that is
+#                                         linked to, a path from OUT/lib64; without it the library is copied.
+#                                         scripts/linux.sh must have run
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 if [ $# -lt 2 ] || [ $# -gt 3 ]; then
-    sed -n '2,5s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,6s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 dir=$1
 out=$(realpath -m "$2")
 sim=${3:-}
+soname=$(scripts/soname.sh)
+linux=$(scripts/target_dir.sh)/aarch64-unknown-linux-gnu/linux
+if [ ! -e "$linux/libccl_kernel.so" ]; then
+    printf 'toolkit: %s is not built: make linux\n' "$linux/libccl_kernel.so" >&2
+    exit 3
+fi
 to=${DESTDIR:-}$out
 
 # Names that build files link. All of it is in libhcomm_sim.
@@ -31,11 +38,11 @@ printf '/* Experimental: see the header that this one includes. */\n#include "..
 
 install -d "$to/lib64"
 if [ -n "$sim" ]; then
-    ln -sf "$sim" "$to/lib64/libhcomm_sim.so.0"
+    ln -sf "$sim" "$to/lib64/$soname"
 else
-    install -m 755 "$dir/libhcomm_sim.so.0" "$to/lib64/"
+    install -m 755 "$dir/$soname" "$to/lib64/"
 fi
-ln -sf libhcomm_sim.so.0 "$to/lib64/libhcomm_sim.so"
+ln -sf "$soname" "$to/lib64/libhcomm_sim.so"
 for name in $HOST_NAMES; do
     printf '/* GNU ld script: what this library has is in libhcomm_sim. */\nINPUT ( AS_NEEDED ( libhcomm_sim.so ) )\n' \
         > "$to/lib64/lib$name.so"
@@ -44,21 +51,10 @@ done
 printf '/* GNU ld script: what kernels call is in libhcomm_sim. */\nINPUT ( AS_NEEDED ( libhcomm_sim.so ) )\n' \
     > "$to/lib64/libccl_kernel.so"
 
-# Of kernels for an AI CPU: a library to link with. What is there when a kernel is loaded is the device's.
-device=$dir/device/aarch64-unknown-linux-gnu/libhcomm_aicpu.a
-if [ -e "$device" ]; then
-    compiler=${DEVICE_CC:-aarch64-linux-gnu-gcc}
-    if ! command -v "$compiler" >/dev/null; then
-        printf 'toolkit: %s is not installed: apt-get install gcc-aarch64-linux-gnu\n' "$compiler" >&2
-        exit 3
-    fi
-    install -d "$to/devlib/device"
-    names=$(mktemp)
-    trap 'rm -f "$names"' EXIT
-    { echo '{ global:'; sed 's/#.*//; /^[[:space:]]*$/d; s/$/;/' docs/abi.txt; echo 'local: *; };'; } > "$names"
-    "$compiler" -shared -nostdlib -Wl,-soname,libccl_kernel.so -Wl,--version-script="$names" -Wl,-z,noexecstack \
-        -Wl,--whole-archive "$device" -Wl,--no-whole-archive -o "$to/devlib/device/libccl_kernel.so"
-fi
+# Of kernels for an AI CPU: the library that the runner has loaded before them. And what the AI CPU `linux` runs.
+install -d "$to/devlib/device" "$to/libexec/hcomm"
+install -m 755 "$linux/libccl_kernel.so" "$to/devlib/device/"
+install -m 755 "$linux/hcomm-runner" "$linux/libccl_kernel.so" "$linux/libhcomm_kernels.so" "$to/libexec/hcomm/"
 
 cat > "$to/set_env.sh" <<END
 # Source it: sets what build files and programs for this interface read.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hcomm_testkit::cli::program;
 use hcomm_testkit::{root, target_dir};
 
 /// Runs a command that must succeed, and returns what it printed.
@@ -21,12 +22,19 @@ fn folder(test: &str) -> PathBuf {
     path
 }
 
+/// The install script, with the command line program as the tests compile it.
+fn installer() -> Command {
+    let mut script = Command::new(root().join("scripts/install.sh"));
+    script.env("HOST_STUB", program());
+    script
+}
+
 /// Installs the libraries of `make capi` below `folder`, beside a program that uses them; returns the prefix.
 fn install(folder: &Path) -> PathBuf {
     let libraries = target_dir().join("capi");
     assert!(libraries.join("libhcomm_sim.so").exists(), "build it with `make capi`");
     let prefix = folder.join("prefix");
-    run(Command::new(root().join("scripts/install.sh")).arg(libraries).arg(&prefix));
+    run(installer().arg(libraries).arg(&prefix));
     let text = "#include \"acl/acl.h\"\nint main(void) { return aclrtSetDevice(99) == 0; }\n";
     std::fs::write(folder.join("program.c"), text).unwrap();
     prefix
@@ -120,6 +128,80 @@ fn cmake_finds_the_version_by_each_form_of_request() {
     }
 }
 
+/// Case 290.
+#[test]
+fn what_is_installed_runs_from_its_prefix_and_is_removed_again() {
+    let (folder, libraries) = (folder("all"), target_dir().join("capi"));
+    let (stage, prefix) = (folder.join("stage"), Path::new("/opt/hcomm"));
+    let staged = |path: &str| stage.join("opt/hcomm").join(path);
+    let script = |args: &[&std::ffi::OsStr]| {
+        run(installer().env("DESTDIR", &stage).env("LIBDIR", prefix.join("lib/multi")).args(args))
+    };
+    script(&[libraries.as_os_str(), prefix.as_os_str()]);
+    let soname = run(&mut Command::new(root().join("scripts/soname.sh")));
+    for path in [
+        &format!("lib/multi/{}", soname.trim()),
+        "lib/multi/libhcomm_sim.a",
+        "lib/multi/cmake/hcomm-sim/hcomm-add-kernel.cmake",
+        "bin/host-stub",
+        "libexec/hcomm/hcomm-runner",
+        "share/man/man1/host-stub.1",
+        "share/bash-completion/completions/host-stub",
+        "share/doc/hcomm-sim/LICENSE-MIT",
+        "share/doc/hcomm-sim/docs/c-api.md",
+    ] {
+        assert!(staged(path).is_file(), "{path}");
+    }
+    let dynamic = run(Command::new("readelf").arg("-d").arg(staged("lib/multi/libhcomm_sim.so")));
+    assert!(dynamic.contains(&format!("Library soname: [{}]", soname.trim())), "{dynamic}");
+    let config = std::fs::read_to_string(staged("lib/multi/pkgconfig/hcomm-sim.pc")).unwrap();
+    assert!(config.contains("libdir=/opt/hcomm/lib/multi\n") && !config.contains("stage"), "{config}");
+    let version = run(Command::new(staged("bin/host-stub")).arg("--version"));
+    let told = [
+        "host-stub 0.",
+        "\ncommit: ",
+        "\nimage interface: ",
+        "\nqemu-system-aarch64 (--cpu qemu): ",
+        "\nqemu-aarch64 (",
+    ];
+    assert!(told.iter().all(|part| version.contains(part)) && !version.contains("not found"), "{version}");
+    // The image and the runner beside it, not those of the build.
+    let host_stub = |cpu: &str| {
+        let mut command = Command::new(staged("bin/host-stub"));
+        command.env_remove("HCOMM_IMAGE").env_remove("HCOMM_RUNNER").args(["run", "--cpu", cpu]).output().unwrap()
+    };
+    for (cpu, part) in [("qemu", "libexec/hcomm/hcomm-image"), ("linux", "libexec/hcomm/hcomm-runner")] {
+        let output = host_stub(cpu);
+        assert!(output.status.success(), "{cpu}: {output:?}");
+        std::fs::write(staged(part), "no program").unwrap();
+        assert!(!host_stub(cpu).status.success(), "{cpu}");
+    }
+    script(&["--uninstall".as_ref(), prefix.as_os_str()]);
+    let left = run(Command::new("find").arg(&stage).args(["-type", "f", "-o", "-type", "l"]));
+    assert_eq!(left, "");
+}
+
+/// Case 291.
+#[test]
+fn template_in_cxx_builds_and_passes_from_a_copy() {
+    let folder = folder("template");
+    let prefix = install(&folder);
+    let copy = folder.join("my kernels");
+    run(Command::new("cp").arg("-r").arg(root().join("examples/cpp-kernel")).arg(&copy));
+    let options = [("CMAKE_PREFIX_PATH", &prefix), ("HCOMM_SIM_SOURCE", &root())]
+        .map(|(name, path)| format!("-D{name}={}", path.display()));
+    let shell = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        // What is installed, not what `make` names.
+        command.current_dir(&copy).env_remove("HCOMM_IMAGE").env_remove("HCOMM_RUNNER").args(args);
+        run(&mut command)
+    };
+    shell("cmake", &["-S", ".", "-B", "build", &options[0], &options[1]]);
+    shell("cmake", &["--build", "build"]);
+    let text = shell("ctest", &["--test-dir", "build", "--output-on-failure"]);
+    assert!(text.contains("100% tests passed") && text.contains("out of 3"), "{text}");
+}
+
 /// Case 253.
 #[test]
 fn programs_and_kernels_build_with_the_flags_of_the_vendors_examples() {
@@ -173,9 +255,19 @@ fn programs_and_kernels_build_with_the_flags_of_the_vendors_examples() {
     std::fs::write(folder.join("kernels.json"), operator).unwrap();
     // The example programs read no option: the libraries are beside their descriptions.
     assert_eq!(bash("./program kernels.json"), "stream calls\n");
+    // On the AI CPU linux, by what is beside the libraries; `make linux` has built it.
+    std::fs::write(folder.join("device.json"), operator.replace("libcopy_kernel", "libdevice_kernel")).unwrap();
+    let run_device = "HCOMM_SIM_CPU=linux ./program device.json";
+    assert_eq!(bash(run_device), "stream calls\n");
     // The folder works where it is moved to.
     std::fs::rename(&home, folder.join("moved")).unwrap();
     let mut moved = Command::new("bash");
     moved.current_dir(&folder).args(["-euc", ". moved/set_env.sh\n./program kernels.json"]);
     assert_eq!(run(&mut moved), "stream calls\n");
+    // The runner is the one of this folder, not the one of the build.
+    std::fs::write(folder.join("moved/libexec/hcomm/hcomm-runner"), "no program").unwrap();
+    let mut moved = Command::new("bash");
+    moved.current_dir(&folder).args(["-euc", &format!(". moved/set_env.sh\n{run_device}")]);
+    let output = moved.output().unwrap();
+    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

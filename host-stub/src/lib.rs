@@ -69,6 +69,7 @@ mod error;
 mod event;
 pub mod file;
 mod inner;
+mod installed;
 mod kernel;
 mod launch;
 pub mod library;

@@ -8,7 +8,7 @@ use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection};
 
-use crate::file;
+use crate::{file, installed};
 
 /// Environment variable that names the image.
 pub const IMAGE_VAR: &str = "HCOMM_IMAGE";
@@ -297,13 +297,17 @@ fn read_name(segments: &[Segment], addr: u64) -> Option<String> {
     String::from_utf8(bytes[..len].to_vec()).ok()
 }
 
-/// Looks for the image: `HCOMM_IMAGE`, then the target folders that can have it, the image profile first.
+/// Looks for the image: `HCOMM_IMAGE`, then where it is installed, then the target folders that can have it, the image profile first.
 ///
 /// # Errors
 /// [`LoadError::NotBuilt`], with the places.
 pub fn find() -> Result<PathBuf, LoadError> {
     if let Some(path) = std::env::var_os(IMAGE_VAR) {
         return Ok(path.into());
+    }
+    let mut installed = installed::folders().into_iter().map(|folder| folder.join("hcomm-image"));
+    if let Some(path) = installed.find(|path| path.is_file()) {
+        return Ok(path);
     }
     let mut looked = Vec::new();
     for folder in target_folders() {

@@ -31,8 +31,10 @@ const LOADER: &str = "lib/ld-linux-aarch64.so.1";
 const CXX_LIBRARY: &str = "lib/libstdc++.so.6";
 /// Program that emulates the processor for one process.
 pub const QEMU_USER: &str = "qemu-aarch64";
-/// The runner, below a target folder.
-const RUNNER: &str = "aarch64-unknown-linux-gnu/linux/hcomm-runner";
+/// The runner's program.
+const RUNNER_NAME: &str = "hcomm-runner";
+/// Its folder, below a target folder.
+const RUNNER_FOLDER: &str = "aarch64-unknown-linux-gnu/linux";
 /// The stock kernels, beside the runner.
 pub const STOCK_KERNELS: &str = "libhcomm_kernels.so";
 /// Most bytes of output that are read at a time: a kernel may write without end.
@@ -123,7 +125,9 @@ fn find_runner() -> Result<PathBuf, Error> {
             Err(missing(format!("{RUNNER_VAR} is {}: no such file", path.display())))
         };
     }
-    let looked: Vec<_> = crate::loader::target_folders().into_iter().map(|folder| folder.join(RUNNER)).collect();
+    let installed = crate::installed::folders().into_iter().map(|folder| folder.join(RUNNER_NAME));
+    let built = crate::loader::target_folders().into_iter().map(|folder| folder.join(RUNNER_FOLDER).join(RUNNER_NAME));
+    let looked: Vec<_> = installed.chain(built).collect();
     match looked.iter().find(|path| path.is_file()) {
         Some(path) => Ok(path.clone()),
         None => {

@@ -5,6 +5,7 @@ mod copy;
 mod device_log;
 mod digest;
 mod failure;
+mod generate;
 mod number;
 mod output;
 mod products;
@@ -12,11 +13,13 @@ mod replace;
 mod run;
 mod session;
 mod sqe;
+mod version;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::Failure;
 use output::Output;
@@ -48,6 +51,8 @@ enum Command {
         #[command(subcommand)]
         command: sqe::Command,
     },
+    #[command(hide = true)]
+    Generate(generate::GenerateArgs),
 }
 
 /// Parses the arguments of the process, runs the command and reports its result.
@@ -57,7 +62,10 @@ pub fn main() -> ExitCode {
     let output = Output { json: args.iter().any(|arg| arg == "--json") };
     let outcome = match Cli::try_parse_from(&args) {
         Ok(cli) => dispatch(cli.command, output),
-        // Help and version are not errors.
+        Err(answer) if answer.kind() == ErrorKind::DisplayVersion => {
+            Output { json: false }.answer(&(), |out| out.write_all(version::text().as_bytes()))
+        }
+        // Help is no error.
         Err(answer) if !answer.use_stderr() => {
             return if answer.print().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         }
@@ -76,13 +84,12 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
         Command::Products => products::run(output),
         Command::CardLint(args) => card_lint::run(args, output),
         Command::Sqe { command } => sqe::run(command, output),
+        Command::Generate(args) => generate::run(&args, Cli::command()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
