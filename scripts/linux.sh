@@ -33,8 +33,9 @@ $CC -shared -o "$work/libccl_kernel.so" -Wl,-soname,libccl_kernel.so -Wl,--versi
     "$BUILT/libhcomm_runner.a" -lgcc_s -lpthread -ldl -lc
 mv "$work/libccl_kernel.so" "$OUT/"
 
+# The old kind of tag comes before LD_LIBRARY_PATH, which may name a folder with a libccl_kernel.so for programs of this machine.
 cargo rustc --locked -p hcomm-runner --bin hcomm-runner --features program --profile image --target $TARGET \
-    -- -C panic=abort -L "native=$OUT" -C "link-arg=-Wl,-rpath,\$ORIGIN"
+    -- -C panic=abort -L "native=$OUT" -C "link-arg=-Wl,-rpath,\$ORIGIN,--disable-new-dtags"
 cp "$BUILT/hcomm-runner" "$work/hcomm-runner"
 mv "$work/hcomm-runner" "$OUT/"
 

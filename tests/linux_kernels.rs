@@ -93,7 +93,7 @@ fn race_of_two_kernels_is_told_with_their_lines() {
     let mut command = limited(&program, LONG);
     command.env("HCOMM_SIM_CHECK", "race").arg(&description).args(["Races", "Races"]);
     let text = run(on_linux(&mut command));
-    let line = format!("races (c/linux_kernel.cpp:{})", line_of("the planted race"));
+    let line = format!("queued at c/linux_kernel.cpp:{} (races)", line_of("the planted race"));
     let told = ["Races 507001 ", "race on 5000 bytes at ", &line];
     assert!(told.iter().all(|part| text.contains(part)), "{text}");
 }
