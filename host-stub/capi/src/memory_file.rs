@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -25,14 +26,16 @@ static FILES: Mutex<Option<HashMap<[u8; 32], OwnedFd>>> = Mutex::new(None);
 pub fn path_of(bytes: &[u8], name: &str) -> io::Result<PathBuf> {
     let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let files = files.get_or_insert_default();
-    let hash = Sha256::digest(bytes).into();
-    if !files.contains_key(&hash) {
-        let made = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?;
-        // The program may have closed its standard files.
-        let mut file = File::from(rustix::io::fcntl_dupfd_cloexec(made, FIRST_FREE)?);
-        file.write_all(bytes)?;
-        files.insert(hash, file.into());
-    }
+    let file = match files.entry(Sha256::digest(bytes).into()) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(free) => {
+            let made = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?;
+            // The program may have closed its standard files.
+            let mut file = File::from(rustix::io::fcntl_dupfd_cloexec(made, FIRST_FREE)?);
+            file.write_all(bytes)?;
+            free.insert(file.into())
+        }
+    };
     // A forked child has its own number.
-    Ok(PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), files[&hash].as_raw_fd())))
+    Ok(PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())))
 }
