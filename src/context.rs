@@ -57,7 +57,7 @@ impl Device {
     /// If `slots` is above [`MAX_THREADS`](crate::spec::thread::MAX_THREADS).
     pub unsafe fn set_thread_table(&self, base: DeviceAddr, slots: usize) {
         // SAFETY: the caller owes the same.
-        unsafe { self.queues.table.set(base, slots) };
+        unsafe { self.queues.shared.table.set(base, slots) };
     }
 
     /// Tells where the table of communicators is. Called once, before the first launch.
@@ -89,13 +89,13 @@ impl Device {
 
     /// Tells which chip's descriptors to queue; Ascend950 unless this is called. Once, before the first launch.
     pub fn set_soc(&self, soc: Soc) {
-        self.queues.set_soc(soc);
+        self.queues.shared.set_soc(soc);
     }
 
     /// The chip whose descriptors are queued.
     #[inline]
     pub fn soc(&self) -> Soc {
-        self.queues.soc()
+        self.queues.shared.soc()
     }
 
     /// Asks for [records of calls](crate::spec::record): core *n* writes them into ring *n* from `base` on. Called once,
@@ -106,7 +106,7 @@ impl Device {
     /// bytes, readable and writable, and nothing but the reader of the records accesses it, `tail` as an atomic word.
     pub unsafe fn set_record_rings(&self, base: DeviceAddr) {
         // SAFETY: the caller owes the same.
-        unsafe { self.queues.set_records(base.0) };
+        unsafe { self.queues.shared.set_records(base.0) };
     }
 
     /// Runs `kernel` on core `core` of this device: until it returns, calls of this thread of execution are the core's. Then
@@ -184,7 +184,13 @@ impl<'d> Core<'d> {
         let queues = CoreQueues::new(core);
         queues.set_sq_full_timeout_us(SQ_FULL_TIMEOUT_US);
         let notify_wait_timeout_s = AtomicU32::new(NOTIFY_WAIT_TIMEOUT_S);
-        Self { device, table: device.queues.table.get(), queues, notify_wait_timeout_s, owner: Owner::core(core) }
+        Self {
+            device,
+            table: device.queues.shared.table.get(),
+            queues,
+            notify_wait_timeout_s,
+            owner: Owner::core(core),
+        }
     }
 
     /// The device that the core belongs to.

@@ -31,6 +31,11 @@ pub struct QueueFull {
     pub timeout_us: u64,
 }
 
+impl QueueFull {
+    /// Of no queue.
+    pub(crate) const NONE: Self = Self { sq_id: 0, head: 0, tail: 0, wanted: 0, queued_len: 0, timeout_us: 0 };
+}
+
 /// What a queue or its descriptor reports, in [`Error::BadQueue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes, Immutable, KnownLayout)]
 #[repr(u32)]

@@ -80,12 +80,17 @@ impl ThreadTable {
     #[cold]
     #[inline(never)]
     pub(crate) fn queue_place(&self, handle: ThreadHandle) -> Result<QueuePlace, Stop> {
-        let slot = self.slot(handle).ok_or(Stop::bad_handle(handle))?;
-        let ThreadDescriptor { engine, sq_base, depth, sq_id, regs, stream_id, comm, .. } = slot.descriptor()?;
-        match engine {
-            Engine::AICPU_TS => Ok(QueuePlace { slot, sq_base, depth, sq_id, regs, stream_id, comm }),
-            engine => Err(Stop::wrong_engine(engine, handle)),
+        let mut stop = Stop::bad_handle(handle);
+        if let Some(slot) = self.slot(handle)
+            && let Some(descriptor) = slot.descriptor()
+        {
+            let ThreadDescriptor { engine, sq_base, depth, sq_id, regs, stream_id, comm, .. } = descriptor;
+            if engine == Engine::AICPU_TS {
+                return Ok(QueuePlace { slot, sq_base, depth, sq_id, regs, stream_id, comm });
+            }
+            stop = Stop::wrong_engine(engine, handle);
         }
+        Err(stop)
     }
 }
 
@@ -144,12 +149,9 @@ impl Slot {
         NotifyLook::Id(unsafe { ids.add(index as usize).read_volatile() })
     }
 
-    /// The descriptor of the live thread.
-    ///
-    /// # Errors
-    /// [`Error::BadHandle`](crate::Error::BadHandle) if it does not live, or was freed meanwhile.
+    /// The descriptor of the live thread; `None` if it does not live, or was freed meanwhile.
     #[inline(always)]
-    pub(crate) fn descriptor(self) -> Result<ThreadDescriptor, Stop> {
+    pub(crate) fn descriptor(self) -> Option<ThreadDescriptor> {
         if self.is_live() {
             let slot = with_exposed_provenance::<[u64; DESCRIPTOR_SIZE as usize / 8]>(self.handle().addr().0 as usize);
             // SAFETY: a slot of the table, readable and aligned as in `is_live`. Whole words: one load each.
@@ -157,10 +159,10 @@ impl Slot {
             // The host clears the tag before it changes a field: what was read before a live tag belongs to it.
             fence(Ordering::Acquire);
             if self.is_live() {
-                return Ok(transmute!(words));
+                return Some(transmute!(words));
             }
         }
-        Err(Stop::bad_handle(self.handle()))
+        None
     }
 
     /// The handle.

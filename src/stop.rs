@@ -2,7 +2,7 @@
 
 use core::num::NonZeroU64;
 
-use crate::error::{Error, QueueField};
+use crate::error::{Error, QueueField, QueueFull};
 use crate::spec::SQE_SIZE;
 use crate::spec::queue::MIN_DEPTH;
 use crate::spec::thread::{Engine, ThreadHandle};
@@ -24,10 +24,15 @@ const WRONG_ENGINE: u64 = 4;
 const BAD_FIELD: u64 = 5;
 const BAD_HEAD: u64 = 6;
 const UNREADABLE: u64 = 7;
+const QUEUE_FULL: u64 = 8;
+const RECORDS_NOT_READ: u64 = 9;
 
-/// In the order of their numbers.
-const FIELDS: [QueueField; 5] =
-    [QueueField::Depth, QueueField::RingAddress, QueueField::Head, QueueField::Registers, QueueField::Status];
+/// In the order of their numbers. A power of two, so that three bits are an index without a check.
+const FIELDS: [QueueField; 8] = {
+    let [depth, ring, head] = [QueueField::Depth, QueueField::RingAddress, QueueField::Head];
+    let [registers, status] = [QueueField::Registers, QueueField::Status];
+    [depth, ring, head, registers, status, status, status, status]
+};
 
 impl Stop {
     #[inline(always)]
@@ -89,24 +94,42 @@ impl Stop {
     pub(crate) const fn unreadable(sq_id: u32, field: QueueField, code: i32) -> Self {
         Self::of_field(UNREADABLE, sq_id, field, code as u64)
     }
+
+    /// [`Error::QueueFull`], of which the caller keeps the rest: see [`error`](Self::error).
+    pub(crate) const QUEUE_FULL: Self = Self::new(QUEUE_FULL, 0, 0);
+
+    /// [`Error::RecordsNotRead`].
+    #[inline(always)]
+    pub(crate) const fn records_not_read(timeout_us: u64) -> Self {
+        Self::new(RECORDS_NOT_READ, 0, timeout_us)
+    }
+
+    /// As an error; `full` is what [`QUEUE_FULL`](Self::QUEUE_FULL) tells.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn error(self, full: &QueueFull) -> Error {
+        let Self { what, value } = self;
+        let what = what.get();
+        let sq_id = (what >> 32) as u32;
+        let field = FIELDS[(what >> 8) as usize % FIELDS.len()];
+        match what % 256 {
+            QUEUE_FULL => Error::QueueFull(*full),
+            DOORBELL_REFUSED => Error::DoorbellRefused { sq_id },
+            SUSPENDED => Error::Suspended { sq_id },
+            BAD_HANDLE => Error::BadHandle(ThreadHandle(value)),
+            WRONG_ENGINE => Error::WrongEngine { handle: ThreadHandle(value), engine: Engine(sq_id.cast_signed()) },
+            BAD_HEAD => Error::BadQueue { sq_id, field, value: value & 0xffff_ffff, limit: value >> 32 },
+            RECORDS_NOT_READ => Error::RecordsNotRead { timeout_us: value },
+            UNREADABLE => Error::QueueRead { sq_id, field, code: value as i32 },
+            _ => Error::BadQueue { sq_id, field, value, limit: what >> 16 & 0xffff },
+        }
+    }
 }
 
 impl From<Stop> for Error {
-    #[cold]
-    #[inline(never)]
-    fn from(Stop { what, value }: Stop) -> Self {
-        let what = what.get();
-        let sq_id = (what >> 32) as u32;
-        let field = FIELDS[usize::from((what >> 8) as u8).min(FIELDS.len() - 1)];
-        match what % 256 {
-            DOORBELL_REFUSED => Self::DoorbellRefused { sq_id },
-            SUSPENDED => Self::Suspended { sq_id },
-            BAD_HANDLE => Self::BadHandle(ThreadHandle(value)),
-            WRONG_ENGINE => Self::WrongEngine { handle: ThreadHandle(value), engine: Engine(sq_id.cast_signed()) },
-            BAD_HEAD => Self::BadQueue { sq_id, field, value: value & 0xffff_ffff, limit: value >> 32 },
-            UNREADABLE => Self::QueueRead { sq_id, field, code: value as i32 },
-            _ => Self::BadQueue { sq_id, field, value, limit: what >> 16 & 0xffff },
-        }
+    #[inline]
+    fn from(stop: Stop) -> Self {
+        stop.error(&QueueFull::NONE)
     }
 }
 
@@ -130,6 +153,7 @@ mod tests {
             (Stop::bad_head(sq_id, u32::MAX, 5), queue(QueueField::Head, u32::MAX.into(), 5)),
             (Stop::unreadable(sq_id, QueueField::Head, -7), read(QueueField::Head, -7)),
             (Stop::unreadable(sq_id, QueueField::Status, i32::MAX), read(QueueField::Status, i32::MAX)),
+            (Stop::records_not_read(u64::MAX), Error::RecordsNotRead { timeout_us: u64::MAX }),
         ];
         for (stop, error) in cases {
             assert_eq!(Error::from(stop), error);

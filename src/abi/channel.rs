@@ -30,13 +30,16 @@ macro_rules! calls {
         pub extern "C" fn $name($thread: u64, $channel: u64, $($arg: $type),*) -> i32 {
             #[cold]
             #[inline(never)]
-            fn finish(thread: u64, channel: u64, call: $call, fast: Fast) -> i32 {
-                answer(stringify!($name), channel::finish(ends(thread, channel), call, fast))
+            fn finish($thread: u64, $channel: u64, $($arg: $type),*, fast: Fast) -> i32 {
+                let call: $call = $make;
+                answer(stringify!($name), channel::finish(ends($thread, $channel), call, fast))
             }
             let call: $call = $make;
             match channel::fast(ends($thread, $channel), call) {
                 Fast::Queued => HCCL_SUCCESS,
-                fast => finish($thread, $channel, call, fast),
+                // By itself: a constant costs the path before it nothing.
+                Fast::NotTaken => finish($thread, $channel, $($arg),*, Fast::NotTaken),
+                fast => finish($thread, $channel, $($arg),*, fast),
             }
         }
     )*};

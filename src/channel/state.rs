@@ -15,7 +15,7 @@ use crate::spec::soc::Soc;
 use crate::spec::thread::ThreadHandle;
 use crate::spec::ub::{self, BLOCK_SIZE, Block, Eid, Jetty, Local, PathNumber, Peer, Remote, TokenId, WorkDepth};
 use crate::spec::{DeviceAddr, Sqe};
-use crate::sync::{Mutex, MutexGuard, const_fn};
+use crate::sync::{Mutex, MutexGuard, const_fn, lock_cold};
 
 /// Channels whose state a device keeps. Loom follows each lock: few are enough for it.
 #[cfg(loom)]
@@ -49,16 +49,15 @@ pub(crate) struct Bound {
     pub(crate) depth: WorkDepth,
     pub(crate) jetty: Jetty,
     pub(crate) jetty_id: u16,
-    peer: Peer,
     pub(crate) max_slice: NonZeroU32,
     local_token_id: u32,
     remote: DeviceAddr,
     remote_len: u64,
-    remote_token: TokenId,
-    remote_token_value: u32,
-    notify_token: TokenId,
-    notify_token_value: u32,
-    peer_notify: DeviceAddr,
+    /// Exchanged memory of the peer.
+    memory: ub::Region,
+    /// Its notifies, as a write with one names them, and as a record does.
+    notify: Remote,
+    registers: ub::Region,
     notify_size: u32,
     pub(crate) peer_notify_count: u32,
     notify_id: u32,
@@ -92,6 +91,9 @@ impl Bound {
         let path = PathNumber::new(from.path).map_err(|error| bad(ChannelField::Path, error.0.into()))?;
         let slice = NonZeroU32::new(from.max_slice).filter(|max| *max <= ub::MAX_SLICE && max.get().is_multiple_of(4));
         let token = |id| TokenId::new(id).map_err(|error| bad(ChannelField::Token, error.0.into()));
+        let peer = Peer { path, eid: Eid(from.peer_eid) };
+        let (token_id, token_value) = (token(from.notify_token_id)?, from.notify_token_value);
+        let notify = Remote { addr: from.peer_notify, token_id, token_value };
         let last_notify = u64::from(from.notify_id) + u64::from(from.notify_count);
         if from.notify_count > MAX_CHANNEL_NOTIFIES || last_notify > u64::from(max_notify_id) + 1 {
             return Err(bad(ChannelField::Notifies, last_notify));
@@ -105,16 +107,13 @@ impl Bound {
             depth: blocks,
             jetty: jetty.map_err(|_| bad(ChannelField::Jetty, from.jetty.into()))?,
             jetty_id: from.jetty,
-            peer: Peer { path, eid: Eid(from.peer_eid) },
             max_slice: slice.ok_or(bad(ChannelField::MaxSlice, from.max_slice.into()))?,
             local_token_id: from.local_token_id,
             remote: from.remote,
             remote_len: from.remote_len,
-            remote_token: token(from.remote_token_id)?,
-            remote_token_value: from.remote_token_value,
-            notify_token: token(from.notify_token_id)?,
-            notify_token_value: from.notify_token_value,
-            peer_notify: from.peer_notify,
+            memory: ub::Region::new(peer, token(from.remote_token_id)?, from.remote_token_value),
+            notify,
+            registers: ub::Region::new(peer, notify.token_id, notify.token_value),
             notify_size: from.notify_size,
             peer_notify_count: from.peer_notify_count,
             notify_id: from.notify_id,
@@ -157,18 +156,7 @@ impl Bound {
     /// Register of notify `index` of the peer.
     #[inline(always)]
     pub(crate) fn peer_notify(&self, index: u32) -> DeviceAddr {
-        DeviceAddr(self.peer_notify.0.wrapping_add(u64::from(index) * u64::from(self.notify_size)))
-    }
-
-    #[inline(always)]
-    fn remote(&self, addr: DeviceAddr) -> Remote {
-        Remote { addr, token_id: self.remote_token, token_value: self.remote_token_value }
-    }
-
-    #[inline(always)]
-    fn notify(&self, index: u32) -> Remote {
-        let (token_id, token_value) = (self.notify_token, self.notify_token_value);
-        Remote { addr: self.peer_notify(index), token_id, token_value }
+        DeviceAddr(self.notify.addr.0.wrapping_add(u64::from(index) * u64::from(self.notify_size)))
     }
 
     #[inline(always)]
@@ -182,24 +170,25 @@ impl Bound {
         let Entry { work, order } = *entry;
         match work {
             Work::Write { remote, local, len, reduce, notify } => {
-                let (peer, remote, local) = (self.peer, self.remote(remote), self.local(local));
+                let local = self.local(local);
                 let Some(notify) = notify else {
-                    let write = ub::Write::new(peer, remote, local, len);
+                    let write = ub::Write::to(self.memory, remote, local, len);
                     let write = reduce.map_or(write, |reduce| write.reduce(reduce));
                     return self.write_block(io, index, write.build(index, self.depth, order));
                 };
-                let write = ub::WriteWithNotify::new(peer, remote, local, len, self.notify(notify));
+                let target = Remote { addr: self.peer_notify(notify), ..self.notify };
+                let write = ub::WriteWithNotify::to(self.memory, remote, local, len, target);
                 let write = reduce.map_or(write, |reduce| write.reduce(reduce));
                 let [first, second] = write.build(index, self.depth, order);
                 self.write_block(io, index, first) + self.write_block(io, index.wrapping_add(1), second)
             }
             Work::Read { remote, local, len, reduce } => {
-                let read = ub::Read::new(self.peer, self.remote(remote), self.local(local), len);
+                let read = ub::Read::from(self.memory, remote, self.local(local), len);
                 let read = reduce.map_or(read, |reduce| read.reduce(reduce));
                 self.write_block(io, index, read.build(index, self.depth, order))
             }
             Work::Record { notify } => {
-                let record = ub::NotifyRecord::new(self.peer, self.notify(notify));
+                let record = ub::NotifyRecord::at(self.registers, self.peer_notify(notify));
                 self.write_block(io, index, record.build(index, self.depth, order))
             }
         }
@@ -244,12 +233,14 @@ pub(crate) struct Entry {
 pub(crate) struct ChannelState {
     /// The channel that everything below belongs to; 0: none.
     handle: ChannelHandle,
-    /// Thread of the last call: found to be of the channel's communicator.
+    /// Thread of the last call, or the one that has staged doorbells: found to be of the channel's communicator.
     thread: ThreadHandle,
+    /// Tag of its descriptor while it lives.
+    tag: u64,
     bound: Option<Bound>,
     /// Producer index of the next block.
     index: u16,
-    /// Producer index of the last doorbell that was published.
+    /// Of a channel with staged doorbells: producer index of the last one that was published.
     published: u16,
     /// Where that doorbell is.
     place: Place,
@@ -272,6 +263,7 @@ impl ChannelState {
     const NONE: Self = Self {
         handle: ChannelHandle(0),
         thread: ThreadHandle(0),
+        tag: 0,
         bound: None,
         index: 0,
         published: 0,
@@ -289,10 +281,11 @@ impl ChannelState {
     #[inline(always)]
     pub(crate) fn fast(&self, handle: ChannelHandle, thread: ThreadHandle, batch: u32, blocks: u32) -> Option<&Bound> {
         let is_same = (self.handle == handle) & (self.thread == thread) & (self.stager == batch);
-        if !(is_same & (blocks <= self.straight)) {
+        // A state without a channel has no blocks.
+        if !(is_same & (blocks <= self.straight)) || !Slot(handle).has_tag(self.tag) {
             return None;
         }
-        self.bound.as_ref().filter(|_| Slot(handle).is_live())
+        self.bound.as_ref()
     }
 
     #[inline(always)]
@@ -300,13 +293,14 @@ impl ChannelState {
         self.index
     }
 
-    /// Counts blocks that were written, with their doorbell at `place`, which `batch` has staged unless it is 0.
+    /// Counts blocks that were written, up to producer index `end`, with their doorbell at `place`, which `batch` has staged
+    /// unless it is 0.
     #[inline(always)]
-    pub(crate) fn commit(&mut self, blocks: u32, place: Place, batch: u32) {
-        self.index = self.index.wrapping_add(blocks as u16);
+    pub(crate) fn commit(&mut self, end: u16, blocks: u32, place: Place, batch: u32) {
+        self.index = end;
         self.straight -= blocks;
         if batch == 0 {
-            (self.published, self.place) = (self.index, place);
+            self.place = place;
         } else {
             self.staged = place;
         }
@@ -336,14 +330,18 @@ impl ChannelState {
         let bound = Bound::new(handle, descriptor, soc, max_notify_id)?;
         (self.handle, self.thread, self.bound) = (handle, ThreadHandle(0), Some(bound));
         self.index = descriptor.producer_index as u16;
+        self.tag = Slot(handle).tag();
         // What an earlier channel of the slot has staged is not this one's to take back.
         (self.published, self.place) = (self.index, Place::NONE);
         (self.straight, self.withheld, self.fence) = (bound.depth.blocks(), 0, false);
         Ok(bound)
     }
 
+    /// The fast path is `thread`'s from now on, unless it still is that of a thread with staged doorbells.
     pub(crate) fn set_thread(&mut self, thread: ThreadHandle) {
-        self.thread = thread;
+        if self.stager == 0 {
+            self.thread = thread;
+        }
     }
 
     pub(crate) fn set_fence(&mut self) {
@@ -372,9 +370,9 @@ impl ChannelState {
         self.straight + self.withheld
     }
 
-    /// The last doorbell that was published, with its producer index.
-    pub(crate) fn last(&self) -> (Place, u16) {
-        (self.place, self.published)
+    /// Where the last doorbell is that was published.
+    pub(crate) fn last(&self) -> Place {
+        self.place
     }
 
     /// The queue and the number of the batch that has staged doorbells, if any has.
@@ -386,19 +384,20 @@ impl ChannelState {
     pub(crate) fn consumed(&mut self, place: Place) -> bool {
         let is_last = self.place == place;
         if is_last && let Some(bound) = &self.bound {
-            let staged = self.index.wrapping_sub(self.published);
+            let staged = if self.stager == 0 { 0 } else { self.index.wrapping_sub(self.published) };
             let free = bound.depth.blocks() - u32::from(staged);
             (self.straight, self.withheld) = if self.fence { (0, free) } else { (free, 0) };
         }
         is_last
     }
 
-    /// Puts the channel, which has the index `own`, into the list that starts at `first`: `batch` stages on queue `queue`.
-    pub(crate) fn link(&mut self, own: usize, first: &mut u16, queue: u16, batch: u32) {
+    /// Puts the channel, which has the index `own`, into the list of queue `queue`, where `batch` stages.
+    pub(crate) fn link(&mut self, own: usize, list: &mut StagedChannels, queue: u16, batch: u32) {
+        debug_assert!(list.is_open(), "the list was settled");
         if self.stager == 0 {
-            (self.stager, self.next) = (batch, *first);
+            (self.stager, self.next, self.published) = (batch, list.first, self.index);
             self.staged = Place { queue, ..Place::NONE };
-            *first = own as u16 + 1;
+            list.first = own as u16 + 1;
         }
     }
 
@@ -407,7 +406,7 @@ impl ChannelState {
         if is_published {
             // Nothing was staged under this place after a channel of the slot was replaced.
             if self.staged.enabled != QueueStatus::FREE && self.index != self.published {
-                (self.published, self.place) = (self.index, self.staged);
+                self.place = self.staged;
             }
         } else {
             let dropped = self.index.wrapping_sub(self.published);
@@ -420,6 +419,44 @@ impl ChannelState {
         }
         self.stager = 0;
         core::mem::take(&mut self.next)
+    }
+}
+
+/// What became of the doorbells that the channels of a list have staged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Fate {
+    Staged,
+    Published,
+    Dropped,
+}
+
+/// The channels that have staged doorbells on a queue. The queue, which knows no channels, notes what became of the doorbells;
+/// channels learn it before one of them stages or publishes again ([`Channels::settle`]).
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct StagedChannels {
+    /// The first one + 1, or 0. The others follow in their states.
+    first: u16,
+    fate: Fate,
+}
+
+impl StagedChannels {
+    /// No channel has staged a doorbell.
+    pub(crate) const NONE: Self = Self { first: 0, fate: Fate::Staged };
+
+    /// Whether what was staged still is.
+    #[inline(always)]
+    pub(crate) fn is_open(self) -> bool {
+        self.fate == Fate::Staged
+    }
+
+    /// Notes that what was staged was published, or dropped.
+    #[inline(always)]
+    pub(crate) fn end(&mut self, is_published: bool) {
+        if self.is_open() {
+            self.fate = if is_published { Fate::Published } else { Fate::Dropped };
+        }
     }
 }
 
@@ -440,9 +477,14 @@ impl ChannelSlot {
         }
     }
 
+    /// For the fast path, which leaves a channel that another core holds to the slow one.
     #[inline(always)]
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, ChannelState>> {
+        self.0.try_lock()
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, ChannelState> {
-        self.0.lock()
+        lock_cold(&self.0)
     }
 }
 
@@ -475,15 +517,18 @@ impl Channels {
         &self.states[index % CHANNELS]
     }
 
-    /// What the channels of a list have staged on their queue was published, or dropped; empties the list.
+    /// Tells the channels of a list what became of what they have staged, and empties it; unless it is still staged.
     #[cold]
     #[inline(never)]
-    pub(crate) fn settle(&self, first: &mut u16, is_published: bool) {
-        let mut next = core::mem::take(first);
+    pub(crate) fn settle(&self, list: &mut StagedChannels) {
+        if list.is_open() {
+            return;
+        }
+        let StagedChannels { first: mut next, fate } = core::mem::replace(list, StagedChannels::NONE);
         // No channel is in the list twice; the bound keeps it so whatever happens.
         for _ in 0..CHANNELS {
             let Some(index) = next.checked_sub(1) else { return };
-            next = self.at(index.into()).lock().settle(is_published);
+            next = self.at(index.into()).lock().settle(fate == Fate::Published);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A whole call on a channel: looks both handles up, waits for room in the work ring, writes entries, queues their doorbell.
 
-use super::state::{Bound, ChannelState, Channels, Entry, Place};
+use super::state::{Bound, ChannelState, Channels, Entry, Place, StagedChannels};
 use super::work::{Cursor, Transfers};
 use crate::context::Core;
 use crate::error::Error;
@@ -123,7 +123,7 @@ fn make_room<P: Platform>(
         if let Some((queue, batch)) = stager {
             sq::publish_staged(io, queues, core.queues(), queue, batch)?;
         }
-        let (place, _) = slot.lock().last();
+        let place = slot.lock().last();
         if place == Place::NONE || sq::has_passed(io, queues, place)? {
             // Another core may have published since: then its doorbell is the one to wait for.
             slot.lock().consumed(place);
@@ -155,7 +155,7 @@ struct Writer<'c, P> {
 }
 
 impl<P: Platform> EntryWriter for Writer<'_, P> {
-    fn write(&mut self, staged: &mut u16, place: Place, batch: u32) -> Option<UbDoorbellTask> {
+    fn write(&mut self, staged: &mut StagedChannels, place: Place, batch: u32) -> Option<UbDoorbellTask> {
         let own = Channels::index(self.ends.channel);
         let mut state = self.channels.at(own).lock();
         let bound = *state.bound(self.ends.channel)?;
@@ -194,7 +194,8 @@ impl<P: Platform> EntryWriter for Writer<'_, P> {
     fn committed(&mut self) {
         if let (Some(mut state), Some((place, batch))) = (self.state.take(), self.place) {
             state.open();
-            state.commit(self.blocks, place, batch);
+            let end = state.index().wrapping_add(self.blocks as u16);
+            state.commit(end, self.blocks, place, batch);
             state.close(self.consumes_fence);
         }
     }

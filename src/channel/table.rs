@@ -62,14 +62,25 @@ impl ChannelPlace {
 pub(crate) struct Slot(pub(crate) ChannelHandle);
 
 impl Slot {
+    /// Tag of the descriptor while it lives in the generation of the handle.
+    pub(crate) fn tag(self) -> u64 {
+        ChannelTag::live(self.0.generation()).to_bits()
+    }
+
     /// Whether the descriptor is alive in the generation of the handle: one word tells.
     #[inline(always)]
     pub(crate) fn is_live(self) -> bool {
+        self.has_tag(self.tag())
+    }
+
+    /// Whether this is the descriptor's tag.
+    #[inline(always)]
+    pub(crate) fn has_tag(self, expected: u64) -> bool {
         let tag = with_exposed_provenance::<AtomicU64>(self.0.addr().0 as usize);
         // SAFETY: `ChannelPlace::descriptor` found the address to be that of a slot of the table, which stays readable; the
         // host writes the tag as one atomic word.
         let bits = unsafe { &*tag };
         // Pairs with the host's release store of the tag: the rest of the descriptor is read after it.
-        bits.load(Ordering::Acquire) == ChannelTag::live(self.0.generation()).to_bits()
+        bits.load(Ordering::Acquire) == expected
     }
 }

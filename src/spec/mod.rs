@@ -48,6 +48,20 @@ pub const SQE_SIZE: usize = 64;
 pub struct Sqe(pub [u64; SQE_SIZE / 8]);
 const _: () = assert!(size_of::<Sqe>() == SQE_SIZE);
 
+impl Sqe {
+    /// Of 32-bit words. Put together here, so that a program that chooses between descriptors keeps them in registers.
+    #[inline(always)]
+    const fn of_words(words: [u32; SQE_SIZE / 4]) -> Self {
+        let mut pairs = [0; SQE_SIZE / 8];
+        let mut index = 0;
+        while index < pairs.len() {
+            pairs[index] = words[2 * index] as u64 | (words[2 * index + 1] as u64) << 32;
+            index += 1;
+        }
+        Self(pairs)
+    }
+}
+
 /// The id of a notify does not fit into the field of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("notify id {id} is above {limit}")]

@@ -181,7 +181,7 @@ impl Sdma {
             link_type: self.link_type.0 as u32,
             reserved_end: [0; 3],
         };
-        transmute!(sqe)
+        Sqe::of_words(transmute!(sqe))
     }
 }
 
@@ -202,7 +202,7 @@ const _: () = assert!(size_of::<ShortSqe>() == SQE_SIZE);
 
 const fn short(header: SqeHeader, notify_id: u32, kernel_credit: u8, word4: u32) -> Sqe {
     let credit = Credit::new().with_kernel_credit(kernel_credit);
-    transmute!(ShortSqe { header, notify_id, credit, word4, reserved: [0; 11] })
+    Sqe::of_words(transmute!(ShortSqe { header, notify_id, credit, word4, reserved: [0; 11] }))
 }
 
 /// Records `notify_id`.

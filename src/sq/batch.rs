@@ -90,20 +90,12 @@ impl Batch {
         lock_cold(&self.staged)
     }
 
-    /// Calls `with` for each queue of the list, in order, empties it, and keeps the first failure.
-    pub(crate) fn take_queues(&self, mut with: impl FnMut(usize) -> Result<(), Stop>) {
-        // Held while `with` locks queues, one after the other: a core that holds a queue's lock waits for its own batch alone.
-        let mut staged = self.lock();
-        let mut taken = 0;
-        while let Some(index) = staged.queues.get(taken).copied() {
-            taken += 1;
-            let (word, bit) = place(index);
-            staged.listed[word] &= !bit;
-            if let Err(stop) = with(index.into()) {
-                staged.failure.get_or_insert(stop);
-            }
-        }
-        staged.queues.clear();
+    /// The queues of the list, in order. It is empty after the last one was taken.
+    #[inline(always)]
+    pub(crate) fn take_queues(&self) -> TakeQueues<'_> {
+        // Held while the caller locks queues, one after the other: a core that holds a queue's lock waits for its own batch
+        // alone.
+        TakeQueues { staged: self.lock(), taken: 0 }
     }
 
     /// Adds queue `index`, which has its first staged task, to the list.
@@ -125,6 +117,7 @@ impl Batch {
 
     /// `result`; its failure is also kept for the end of the batch to report, if it is the first one.
     #[cold]
+    #[inline(always)]
     pub(crate) fn keep_failure(&self, result: Result<(), Stop>) -> Result<(), Stop> {
         if let Err(stop) = result {
             self.lock().failure.get_or_insert(stop);
@@ -135,6 +128,35 @@ impl Batch {
     /// The first failure, once.
     pub(crate) fn take_failure(&self) -> Result<(), Stop> {
         self.lock().failure.take().map_or(Ok(()), Err)
+    }
+}
+
+/// See [`Batch::take_queues`].
+pub(crate) struct TakeQueues<'b> {
+    staged: MutexGuard<'b, Staged>,
+    taken: usize,
+}
+
+impl TakeQueues<'_> {
+    /// The next queue.
+    #[inline(always)]
+    pub(crate) fn next(&mut self) -> Option<usize> {
+        let Some(index) = self.staged.queues.get(self.taken).copied() else {
+            self.staged.queues.clear();
+            return None;
+        };
+        self.taken += 1;
+        let (word, bit) = place(index);
+        self.staged.listed[word] &= !bit;
+        Some(index.into())
+    }
+
+    /// Keeps the first failure for the end of the batch to report.
+    #[inline(always)]
+    pub(crate) fn keep_failure(&mut self, result: Result<(), Stop>) {
+        if let Err(stop) = result {
+            self.staged.failure.get_or_insert(stop);
+        }
     }
 }
 
@@ -158,12 +180,13 @@ mod tests {
             // Each twice: a queue comes again when another core has rung what this one had staged.
             (0..QUEUES).chain(0..QUEUES).for_each(|index| batch.note(index));
             let mut taken = Vec::<usize, { MAX_QUEUES + 1 }>::new();
-            batch.take_queues(|index| {
+            let mut queues = batch.take_queues();
+            while let Some(index) = queues.next() {
                 taken.push(index).expect("no more queues than there are");
-                Ok(())
-            });
+            }
+            drop(queues);
             assert!(taken.iter().copied().eq(0..QUEUES), "round {round}");
-            batch.take_queues(|index| panic!("queue {index} was taken before"));
+            assert_eq!(batch.take_queues().next(), None, "all were taken before");
         }
     }
 
@@ -174,7 +197,7 @@ mod tests {
         assert_eq!(batch.keep_failure(Err(first)), Err(first));
         assert_eq!(batch.keep_failure(Err(second)), Err(second));
         batch.note(5);
-        batch.take_queues(|_| Err(second));
+        batch.take_queues().keep_failure(Err(second));
         assert_eq!(batch.take_failure(), Err(first));
         assert_eq!(batch.take_failure(), Ok(()));
     }

@@ -2,8 +2,8 @@
 
 use super::batch::BatchId;
 use super::slots::{Fast, Slots};
-use super::{Call, CoreQueues, Progress, Queues, publish_others, refresh};
-use crate::channel::state::{Bound, Channels, Entry, Place, Work};
+use super::{Call, CoreQueues, Progress, Queues, refresh};
+use crate::channel::state::{Bound, Channels, Entry, Place, StagedChannels, Work};
 use crate::error::Error;
 use crate::port::Platform;
 use crate::spec::channel::ChannelHandle;
@@ -32,26 +32,28 @@ pub(crate) fn try_entry<P: Platform, S: EntrySource>(
     source: S,
 ) -> Fast {
     let index = Queues::index(thread);
-    let mut state = queues.at(index).lock();
-    if !state.has_straight(thread, 1) {
+    let Some(mut state) = queues.at(index).try_lock().filter(|state| state.has_straight(thread, 1)) else {
+        return Fast::NotTaken;
+    };
+    let batch = core.batch.current();
+    // Channels that have staged doorbells in this batch must know that they still are.
+    if batch != BatchId::NONE && !state.staged_channels.is_open() {
         return Fast::NotTaken;
     }
-    let batch = core.batch.current();
-    let mut channel = queues.channels.at(Channels::index(handle)).lock();
+    let Some(mut channel) = queues.channels.at(Channels::index(handle)).try_lock() else { return Fast::NotTaken };
     let Some(bound) = channel.fast(handle, thread, batch.number(), S::BLOCKS) else { return Fast::NotTaken };
     let Some(work) = source.work(bound) else { return Fast::NotTaken };
-    let Some(mut slots) = Slots::reserve(io, &core.batch, &mut state, false) else { return Fast::NotTaken };
-    let first = channel.index();
-    bound.write_entry(io, first, &Entry { work, order: Order::LAST });
-    let (jetty, producer_index) = (bound.jetty, first.wrapping_add(S::BLOCKS as u16));
-    let state = slots.state();
+    let Some(mut slots) = Slots::reserve(io, batch, &mut state, false) else { return Fast::NotTaken };
+    // Read before memory is written that might be theirs, as far as the compiler knows.
+    let (first, jetty, state) = (channel.index(), bound.jetty, slots.state());
     let place = Place { queue: index as u16, enabled: state.enabled, position: state.position() };
-    let sq_id = state.ring.queue.sq_id();
-    slots.push(|| UbDoorbellTask { jetty, producer_index });
+    let (end, sq_id) = (first.wrapping_add(S::BLOCKS as u16), state.ring.queue.sq_id());
+    bound.write_entry(io, first, &Entry { work, order: Order::LAST });
+    slots.push(|| UbDoorbellTask { jetty, producer_index: end });
     if slots.commit().is_err() {
         return Fast::Refused { sq_id };
     }
-    channel.commit(S::BLOCKS, place, batch.number());
+    channel.commit(end, S::BLOCKS, place, batch.number());
     Fast::Queued
 }
 
@@ -59,7 +61,7 @@ pub(crate) fn try_entry<P: Platform, S: EntrySource>(
 pub(crate) trait EntryWriter {
     /// Called with the queue locked. Locks the channel, writes entries, and gives the doorbell; `None`: nothing is queued. The
     /// doorbell will be at `place`; `batch` stages it unless that is 0. `staged` is the queue's list of channels.
-    fn write(&mut self, staged: &mut u16, place: Place, batch: u32) -> Option<UbDoorbellTask>;
+    fn write(&mut self, staged: &mut StagedChannels, place: Place, batch: u32) -> Option<UbDoorbellTask>;
     /// The doorbell is published or staged: `write` counts.
     fn committed(&mut self);
 }
@@ -79,15 +81,17 @@ pub(crate) fn submit_doorbell<P: Platform>(
     writer: &mut dyn EntryWriter,
 ) -> Result<bool, Error> {
     let call = Call { io, queues, core, handle: thread, entry };
-    let (rules, batch) = (queues.rules(), core.batch.current());
-    let (mut state, _) = refresh(&call, 1, 0, &mut Progress::none(), &rules)?;
-    publish_others(io, &rules, batch, &mut state)?;
+    let batch = core.batch.current();
+    let (record, mut progress) = (call.room_for_record()?, Progress::NONE);
+    let (mut state, _) = refresh(&call, 1, 0, &mut progress).map_err(|stop| stop.error(&progress.full))?;
+    state.publish_others(io, batch)?;
+    queues.channels.settle(&mut state.staged_channels);
     let place = Place { queue: Queues::index(thread) as u16, enabled: state.enabled, position: state.position() };
     let Some(task) = writer.write(&mut state.staged_channels, place, batch.number()) else { return Ok(false) };
-    let mut slots = Slots::drawn(io, batch, queues.ids_of(thread), &mut state, &rules);
+    let mut slots = Slots::drawn(io, batch, queues.ids_of(thread), &mut state);
     let first = slots.tail();
     slots.push(|| task);
-    if let Some(ring) = call.record_ring() {
+    if let Some(ring) = record {
         let state = slots.state();
         ring.write(io, entry, state.ring.queue.sq_id(), state.enabled, first, 1);
     }
@@ -130,8 +134,8 @@ pub(crate) fn publish_staged<P: Platform>(
     queue: usize,
     batch: u32,
 ) -> Result<(), Stop> {
-    let (batch, rules) = (BatchId::of_number(batch), queues.rules());
-    let result = queues.at(queue).publish(io, &rules, batch);
+    let batch = BatchId::of_number(batch);
+    let result = queues.at(queue).publish(io, &queues.channels, batch);
     if batch == core.batch.id() {
         return core.batch.keep_failure(result);
     }

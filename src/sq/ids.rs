@@ -150,9 +150,10 @@ impl<'a, H: Holds> IdDraw<'a, H> {
 
     /// The ids drawn are used. Gives what is left after them.
     #[inline]
-    pub(crate) fn keep(mut self) -> IdRange {
-        (self.mine_before, self.takes) = (self.mine.0.load(Ordering::Relaxed), 0..0);
-        self.range
+    pub(crate) fn keep(self) -> IdRange {
+        let range = self.range;
+        core::mem::forget(self);
+        range
     }
 }
 

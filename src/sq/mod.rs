@@ -17,14 +17,12 @@ mod stars;
 mod state;
 mod wait;
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::channel::state::Channels;
-use crate::error::Error;
-use crate::handle::TablePlace;
+use crate::error::{Error, QueueFull};
 use crate::port::Platform;
 use crate::spec::record::EntryPoint;
-use crate::spec::soc::Soc;
 use crate::spec::thread::{DESCRIPTOR_SIZE, ThreadHandle};
 use crate::stop::Stop;
 use crate::sync::{MutexGuard, const_fn};
@@ -38,7 +36,7 @@ use slots::Slots;
 pub(crate) use slots::{Fast, TaskSource};
 use stars::Encode;
 pub(crate) use stars::{has_aclrt_notifies, max_notify_id};
-use state::{QueueSlot, Rules, State};
+use state::{QueueSlot, Shared, State};
 pub(crate) use wait::Wait;
 
 /// The queues of a device.
@@ -46,11 +44,7 @@ pub(crate) use wait::Wait;
 pub(crate) struct Queues {
     slots: [QueueSlot; MAX_QUEUES],
     pub(crate) channels: Channels,
-    pub(crate) table: TablePlace,
-    /// Device type of the SoC, or 0 for an Ascend950: a new device is all zero.
-    soc: AtomicU32,
-    /// Address of the first record ring, 0: calls are not recorded.
-    records: AtomicU64,
+    pub(crate) shared: Shared,
     ids: IdAllocator,
 }
 
@@ -60,32 +54,10 @@ impl Queues {
             Self {
                 slots: queue_slots(),
                 channels: Channels::new(),
-                table: TablePlace::none(),
-                soc: AtomicU32::new(0),
-                records: AtomicU64::new(0),
+                shared: Shared::none(),
                 ids: IdAllocator::new(),
             }
         }
-    }
-
-    pub(crate) fn set_soc(&self, soc: Soc) {
-        self.soc.store(soc as u32, Ordering::Relaxed);
-    }
-
-    /// The chip whose descriptors are queued.
-    #[inline]
-    pub(crate) fn soc(&self) -> Soc {
-        Soc::from_device_type(self.soc.load(Ordering::Relaxed)).unwrap_or(Soc::Ascend950)
-    }
-
-    /// # Safety
-    /// As for [`Device::set_record_rings`](crate::Device::set_record_rings).
-    pub(crate) unsafe fn set_records(&self, base: u64) {
-        self.records.store(base, Ordering::Relaxed);
-    }
-
-    fn rules(&self) -> Rules<'_> {
-        Rules { channels: &self.channels, soc: self.soc(), recording: self.records.load(Ordering::Relaxed) != 0 }
     }
 
     /// Index of the state of the queue behind `handle`. Descriptors that lie side by side have different ones; any number
@@ -115,7 +87,7 @@ impl Queues {
     /// The queue of an Ascend910B or Ascend910_93 counts on from `id`.
     #[cfg(test)]
     pub(crate) fn set_next_id_910(&self, handle: ThreadHandle, id: u64) {
-        self.queue(handle).lock().ids.flipping = ids::FlippingId::after(id);
+        self.queue(handle).lock_slow().ids.flipping = ids::FlippingId::after(id);
     }
 
     /// The fast path for one task on the queue of `handle`. `source` is asked for it once the handle is known to have been
@@ -176,14 +148,12 @@ impl CoreQueues {
         Ok(Note(self.record_room(io, queues)?))
     }
 
-    /// Where a call that waits for no room in a queue is recorded, if calls are: waits until the host has read enough.
-    fn record_room<P: Platform>(&self, io: &P, queues: &Queues) -> Result<Option<record::Ring>, Error> {
-        let ring = self.recorder.ring_of(queues.records.load(Ordering::Relaxed));
-        let (mut wait, timeout_us) = (Wait::NONE, self.sq_full_timeout_us());
-        while ring.is_some_and(|ring| !ring.has_room()) {
-            if !wait.pause(io, timeout_us) {
-                return Err(Error::RecordsNotRead { timeout_us });
-            }
+    /// Where a call is recorded, if calls are: waits until the host has read enough.
+    #[inline(always)]
+    fn record_room<P: Platform>(&self, io: &P, queues: &Queues) -> Result<Option<record::Ring>, Stop> {
+        let ring = self.recorder.ring_of(queues.shared.records());
+        if let Some(ring) = ring {
+            ring.wait_for_room(io, self.sq_full_timeout_us())?;
         }
         Ok(ring)
     }
@@ -207,11 +177,11 @@ impl CoreQueues {
     /// Closes the batch without ringing: its tasks are dropped. Gives whether there was anything to close.
     pub(crate) fn discard_batch(&self, queues: &Queues) -> bool {
         let was_open = self.batch.close();
-        let rules = queues.rules();
-        self.batch.take_queues(|index| {
-            queues.at(index).drop_staged(&rules, self.batch.id());
-            Ok(())
-        });
+        let mut taken = self.batch.take_queues();
+        while let Some(index) = taken.next() {
+            queues.at(index).drop_staged(self.batch.id());
+        }
+        drop(taken);
         // A launch that is over is told of nothing.
         let _ = self.batch.take_failure();
         was_open
@@ -219,9 +189,17 @@ impl CoreQueues {
 
     /// Rings every queue with staged tasks. Called at the end, and while one ring is full: what the others hold may be what
     /// the full one waits for.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn ring_staged<P: Platform>(&self, io: &P, queues: &Queues) {
-        let rules = queues.rules();
-        self.batch.take_queues(|index| queues.at(index).ring_staged(io, &rules, self.batch.id()));
+        let mut taken = self.batch.take_queues();
+        while let Some(index) = taken.next() {
+            let (batch, mut state) = (self.batch.id(), queues.at(index).lock_slow());
+            taken.keep_failure(state.take_loss(batch));
+            if state.stager == batch {
+                taken.keep_failure(state.ring_staged(io, batch));
+            }
+        }
     }
 }
 
@@ -247,9 +225,9 @@ pub(crate) fn submit<P: Platform, T: Encode + Divisible>(
     {
         let count = chunks.remaining();
         // Entries on the fast path for all of a copy: several chunks, or the first task of its queue in a batch.
-        let mut state = queues.queue(handle).lock();
-        if state.has_straight(handle, count)
-            && let Some(mut slots) = Slots::reserve(io, &core.batch, &mut state, true)
+        if let Some(mut state) = queues.queue(handle).try_lock()
+            && state.has_straight(handle, count)
+            && let Some(mut slots) = Slots::reserve(io, core.batch.current(), &mut state, true)
         {
             for chunk in chunks {
                 slots.push(|| chunk.task(opcode));
@@ -278,8 +256,9 @@ struct Call<'c, P> {
 
 impl<P: Platform> Call<'_, P> {
     /// Where the call is recorded, if calls are.
-    fn record_ring(&self) -> Option<record::Ring> {
-        self.core.recorder.ring_of(self.queues.records.load(Ordering::Relaxed))
+    #[inline(always)]
+    fn room_for_record(&self) -> Result<Option<record::Ring>, Stop> {
+        self.core.record_room(self.io, self.queues)
     }
 }
 
@@ -289,22 +268,24 @@ struct Progress {
     flows: bool,
     /// The wait for room; starts again after progress.
     wait: Wait,
+    /// What that answers when it has lasted too long.
+    full: QueueFull,
 }
 
 impl Progress {
-    fn none() -> Self {
-        Self { flows: false, wait: Wait::NONE }
-    }
+    const NONE: Self = Self { flows: false, wait: Wait::NONE, full: QueueFull::NONE };
 }
 
 /// All of a call, the slow way.
 #[cold]
 #[inline(never)]
 fn submit_slow<P: Platform, T: Encode + Divisible>(call: &Call<'_, P>, request: &mut Request<T>) -> Result<(), Error> {
-    let (rules, mut progress) = (call.queues.rules(), Progress::none());
+    let mut progress = Progress::NONE;
     while !request.is_empty() {
-        if submit_group(call, request, &mut progress, &rules)? {
-            call.core.note(call.handle);
+        match submit_group(call, request, &mut progress) {
+            Ok(true) => call.core.note(call.handle),
+            Ok(false) => {}
+            Err(stop) => return Err(stop.error(&progress.full)),
         }
     }
     Ok(())
@@ -317,18 +298,18 @@ fn submit_group<P: Platform, T: Encode + Divisible>(
     call: &Call<'_, P>,
     request: &mut Request<T>,
     progress: &mut Progress,
-    rules: &Rules<'_>,
-) -> Result<bool, Error> {
+) -> Result<bool, Stop> {
     let Call { io, queues, core, handle, entry } = *call;
-    let (mut state, count) = refresh(call, request.remaining(), request.queued_len(), progress, rules)?;
+    let record = call.room_for_record()?;
+    let (mut state, count) = refresh(call, request.remaining(), request.queued_len(), progress)?;
     let batch = core.batch.current();
-    publish_others(io, rules, batch, &mut state)?;
-    let mut slots = Slots::drawn(io, batch, queues.ids_of(handle), &mut state, rules);
+    state.publish_others(io, batch)?;
+    let mut slots = Slots::drawn(io, batch, queues.ids_of(handle), &mut state);
     let first = slots.tail();
     for _ in 0..count {
         slots.push_next(request);
     }
-    if let Some(ring) = call.record_ring() {
+    if let Some(ring) = record {
         let state = slots.state();
         ring.write(io, entry, state.ring.queue.sq_id(), state.enabled, first, count);
         if batch != BatchId::NONE {
@@ -336,18 +317,7 @@ fn submit_group<P: Platform, T: Encode + Divisible>(
             io.store_barrier();
         }
     }
-    Ok(slots.commit()?)
-}
-
-/// Rings for what another core has staged, if this one is about to stage: what happens at the end of either is its own.
-#[inline(always)]
-fn publish_others<P: Platform>(io: &P, rules: &Rules<'_>, batch: BatchId, state: &mut State) -> Result<(), Stop> {
-    if batch != BatchId::NONE && batch != state.stager && state.has_staged() {
-        state.ring_cold(io, state.tail)?;
-        state.stager = BatchId::NONE;
-        rules.channels.settle(&mut state.staged_channels, true);
-    }
-    Ok(())
+    slots.commit()
 }
 
 /// Free entries for `tasks` tasks, waiting for room if need be: the slow path of [`Slots::reserve`]. Gives the queue, locked, and
@@ -358,66 +328,40 @@ fn refresh<'q, P: Platform>(
     tasks: u64,
     queued_len: u64,
     progress: &mut Progress,
-    rules: &Rules<'_>,
-) -> Result<(MutexGuard<'q, State>, u32), Error> {
+) -> Result<(MutexGuard<'q, State>, u32), Stop> {
     let Call { io, queues, core, handle, .. } = *call;
     let (queue, limit_us) = (queues.queue(handle), core.sq_full_timeout_us());
     loop {
         let mut state = queue.lock_slow();
-        let has_record = call.record_ring().is_none_or(|ring| ring.has_room());
-        let mut full = None;
-        if has_record {
-            match free_entries(call, queue, &mut state, tasks, progress, rules)? {
-                Ok(group) => {
-                    progress.wait = Wait::NONE;
-                    return Ok((state, group));
-                }
-                Err(wanted) => full = Some(state.full(wanted, queued_len, limit_us)),
-            }
+        queue.enter(io, &queues.shared, handle, &mut state)?;
+        let room = state.ring.depth - 1;
+        let needed = state.ids.entries_for(state.rules.format(), tasks);
+        let wanted = needed.min(room.into()) as u32;
+        if state.free() < wanted {
+            state.read_head(io)?;
         }
+        // More entries than the ring holds: they flow through it as it drains.
+        progress.flows |= needed > room.into();
+        let free = state.free();
+        let group = if progress.flows { free.min(wanted) } else { wanted };
+        if group != 0 && group <= free {
+            if state.is_refusing {
+                return Err(Stop::doorbell_refused(state.ring.queue.sq_id()));
+            }
+            progress.wait = Wait::NONE;
+            return Ok((state, group));
+        }
+        // What is staged here will never run unless it is rung for, and then nor will this call.
+        core.batch.keep_failure(state.ring_staged(io, core.batch.current()))?;
+        progress.full = state.full(wanted, queued_len, limit_us);
         // The lock is free during the pause: another core's call on this queue has a limit of its own.
         drop(state);
-        if has_record {
-            // What other queues hold staged may be what this one waits for.
-            core.ring_staged(io, queues);
-        }
+        // What other queues hold staged may be what this one waits for.
+        core.ring_staged(io, queues);
         if !progress.wait.pause(io, limit_us) {
-            return Err(full.map_or(Error::RecordsNotRead { timeout_us: limit_us }, Error::QueueFull));
+            return Err(Stop::QUEUE_FULL);
         }
     }
-}
-
-/// Looks the handle up, and for free entries. Gives how many the next group has, or how many would have to be free.
-#[inline(always)]
-fn free_entries<P: Platform>(
-    call: &Call<'_, P>,
-    queue: &QueueSlot,
-    state: &mut State,
-    tasks: u64,
-    progress: &mut Progress,
-    rules: &Rules<'_>,
-) -> Result<Result<u32, u32>, Stop> {
-    let Call { io, queues, core, handle, .. } = *call;
-    queue.enter(io, rules, &queues.table, handle, state)?;
-    let room = state.ring.depth - 1;
-    let needed = state.ids.entries_for(rules.soc, tasks);
-    let wanted = needed.min(room.into()) as u32;
-    if state.free() < wanted {
-        state.read_head(io)?;
-    }
-    // More entries than the ring holds: they flow through it as it drains.
-    progress.flows |= needed > room.into();
-    let free = state.free();
-    let group = if progress.flows { free.min(wanted) } else { wanted };
-    if group == 0 || free < group {
-        // What is staged here will never run unless it is rung for, and then nor will this call.
-        core.batch.keep_failure(state.ring_staged(io, rules, core.batch.current()))?;
-        return Ok(Err(wanted));
-    }
-    if state.is_refusing {
-        return Err(Stop::doorbell_refused(state.ring.queue.sq_id()));
-    }
-    Ok(Ok(group))
 }
 
 /// Waits until the device has taken every task that was queued on the thread of `handle` before, those that a batch has
@@ -433,12 +377,12 @@ pub(crate) fn drain<P: Platform>(
     timeout_us: Option<u64>,
     entry: EntryPoint,
 ) -> Result<(), Error> {
-    let (queue, rules, records) = (queues.queue(handle), queues.rules(), core.record_room(io, queues)?);
+    let (queue, records) = (queues.queue(handle), core.record_room(io, queues)?);
     let (mut wait, limit_us) = (Wait::NONE, timeout_us.unwrap_or(core.sq_full_timeout_us()));
     loop {
         let mut state = queue.lock_slow();
-        queue.enter(io, &rules, &queues.table, handle, &mut state)?;
-        core.batch.keep_failure(state.ring_staged(io, &rules, core.batch.current()))?;
+        queue.enter(io, &queues.shared, handle, &mut state)?;
+        core.batch.keep_failure(state.ring_staged(io, core.batch.current()))?;
         state.read_head(io)?;
         let (full, status) = (state.full(0, 0, limit_us), state.enabled);
         drop(state);

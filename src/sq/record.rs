@@ -3,9 +3,11 @@
 use core::ptr::{self, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use super::wait::Wait;
 use crate::port::Platform;
 use crate::spec::queue::QueueStatus;
 use crate::spec::record::{CallRecord, EntryPoint, RECORD_STRIDE, RECORDS, RecordRing};
+use crate::stop::Stop;
 
 /// Which ring is the core's.
 pub(crate) struct Recorder {
@@ -49,11 +51,27 @@ impl Ring {
     }
 
     /// Whether a record fits: the host has read the one whose place it takes.
-    pub(crate) fn has_room(self) -> bool {
+    fn has_room(self) -> bool {
         // SAFETY: as in `head`; the host stores the word atomically.
         let tail = unsafe { AtomicU64::from_ptr(&raw mut (*self.0).tail) };
         // Pairs with the release store of the host: it has read the record before we write over it.
         self.head().load(Ordering::Relaxed).wrapping_sub(tail.load(Ordering::Acquire)) < RECORDS as u64
+    }
+
+    /// Waits until a record fits, for up to `timeout_us`.
+    ///
+    /// # Errors
+    /// [`Error::RecordsNotRead`](crate::Error::RecordsNotRead).
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn wait_for_room<P: Platform>(self, io: &P, timeout_us: u64) -> Result<(), Stop> {
+        let mut wait = Wait::NONE;
+        while !self.has_room() {
+            if !wait.pause(io, timeout_us) {
+                return Err(Stop::records_not_read(timeout_us));
+            }
+        }
+        Ok(())
     }
 
     /// Writes a record. It [has room](Self::has_room), which only this core takes.

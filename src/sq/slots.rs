@@ -4,7 +4,7 @@ use super::batch::{Batch, BatchId};
 use super::ids::{Holds, IdAllocator, IdDraw, IdRange};
 use super::ring::Ring;
 use super::stars::{Encode, Ids};
-use super::state::{QueueSlot, Rules, State};
+use super::state::{QueueSlot, State};
 use crate::handle::Slot;
 use crate::port::Platform;
 use crate::spec::thread::ThreadHandle;
@@ -30,9 +30,9 @@ pub(crate) struct Slots<'q, P, N> {
 /// How entries are numbered: index in the ring, and task id.
 pub(crate) trait Numbers {
     /// Descriptor of the next entry: the place holder that comes before the next task, if there is one.
-    fn place_holder(&mut self, ring: &Ring) -> Option<Sqe>;
+    fn place_holder(&mut self, state: &State) -> Option<Sqe>;
     /// Descriptor of the next entry, which is no place holder: of `task`, with the next id.
-    fn encode(&mut self, ring: &Ring, task: impl Encode) -> Sqe;
+    fn encode(&mut self, state: &State, task: impl Encode) -> Sqe;
     /// The index after `tail`.
     fn after(ring: &Ring, tail: u32) -> u32;
     /// Whether entries may go over the end of the ring.
@@ -54,12 +54,12 @@ impl Numbers for Straight {
     const WRAPS: bool = false;
 
     #[inline(always)]
-    fn place_holder(&mut self, _ring: &Ring) -> Option<Sqe> {
+    fn place_holder(&mut self, _state: &State) -> Option<Sqe> {
         None
     }
 
     #[inline(always)]
-    fn encode(&mut self, _ring: &Ring, task: impl Encode) -> Sqe {
+    fn encode(&mut self, _state: &State, task: impl Encode) -> Sqe {
         let (task_id, rest) = self.range.take(1);
         self.range = rest;
         task.stars950(task_id)
@@ -88,22 +88,21 @@ impl Numbers for Straight {
 
 /// Any entries, any ids.
 pub(crate) struct Drawn<'q> {
-    pub(crate) rules: &'q Rules<'q>,
-    pub(crate) ids: Ids,
-    pub(crate) draw: IdDraw<'q, QueueSlot>,
+    ids: Ids,
+    draw: IdDraw<'q, QueueSlot>,
 }
 
 impl Numbers for Drawn<'_> {
     const WRAPS: bool = true;
 
     #[inline(always)]
-    fn place_holder(&mut self, ring: &Ring) -> Option<Sqe> {
-        self.ids.take_place_holder(self.rules.soc, ring.stream_id)
+    fn place_holder(&mut self, state: &State) -> Option<Sqe> {
+        self.ids.take_place_holder(state.rules.format(), state.ring.stream_id)
     }
 
     #[inline(always)]
-    fn encode(&mut self, ring: &Ring, task: impl Encode) -> Sqe {
-        self.ids.encode(self.rules.soc, ring.stream_id, &mut self.draw, task)
+    fn encode(&mut self, state: &State, task: impl Encode) -> Sqe {
+        self.ids.encode(state.rules.format(), state.ring.stream_id, &mut self.draw, task)
     }
 
     #[inline(always)]
@@ -119,13 +118,9 @@ impl Numbers for Drawn<'_> {
     #[inline(always)]
     fn keep(self, state: &mut State, batch: BatchId) -> bool {
         let is_first = batch != BatchId::NONE && !state.has_staged();
-        if batch == BatchId::NONE {
-            // The doorbell was rung for what others had staged, too.
-            self.rules.channels.settle(&mut state.staged_channels, true);
-        }
         state.stager = batch;
         state.ids = Ids { range: self.draw.keep(), ..self.ids };
-        state.open(self.rules);
+        state.open();
         is_first
     }
 }
@@ -134,9 +129,8 @@ impl<'q, P: Platform> Slots<'q, P, Straight> {
     /// The fast path: entries inside the bound, of an enabled queue, with nothing staged by another batch, and, unless
     /// `may_be_first`, not the first of its queue in a batch. `state` was found to [have them](State::has_straight).
     #[inline(always)]
-    pub(crate) fn reserve(io: &'q P, batch: &Batch, state: &'q mut State, may_be_first: bool) -> Option<Self> {
+    pub(crate) fn reserve(io: &'q P, batch: BatchId, state: &'q mut State, may_be_first: bool) -> Option<Self> {
         let is_enabled = io.status(state.ring.queue) == Ok(state.enabled);
-        let batch = batch.current();
         // Without a batch on either side these are the same, too.
         let is_first = may_be_first && state.stager == BatchId::NONE && batch != BatchId::NONE;
         if !(is_enabled & ((state.stager == batch) | is_first)) {
@@ -155,11 +149,10 @@ impl<'q, P: Platform> Slots<'q, P, Drawn<'q>> {
         batch: BatchId,
         (ids, queues, mine): (&'q IdAllocator, &'q [QueueSlot], &'q QueueSlot),
         state: &'q mut State,
-        rules: &'q Rules<'q>,
     ) -> Self {
         let draw = IdDraw::new(ids, queues, mine.held(), state.ids.range);
         let (base, tail, ids) = (state.ring.base, state.tail, state.ids);
-        Self { io, batch, state, base, tail, numbers: Drawn { rules, ids, draw } }
+        Self { io, batch, state, base, tail, numbers: Drawn { ids, draw } }
     }
 
     /// [`push`](Self::push) of the next task of `request`, out of line.
@@ -174,17 +167,16 @@ impl<P: Platform, N: Numbers> Slots<'_, P, N> {
     /// Fills the next entry, of which there is one: with `task`, or with a place holder that must come before it.
     #[inline(always)]
     pub(crate) fn push<T: Encode>(&mut self, task: impl FnOnce() -> T) {
-        let ring = &self.state.ring;
-        let sqe = match self.numbers.place_holder(ring) {
+        let sqe = match self.numbers.place_holder(self.state) {
             Some(place_holder) => place_holder,
-            None => self.numbers.encode(ring, task()),
+            None => self.numbers.encode(self.state, task()),
         };
         // The one place that writes a slot.
         // SAFETY: `tail` is below the depth of a ring that `Ring::new` checked and the host keeps mapped while a kernel runs
         // that has looked the thread up (`Device::set_thread_table`); `has_straight` or `refresh` saw that the entry is free,
         // and it is ours until the doorbell, since we hold the queue's lock.
         unsafe { self.io.write_slot(Ring::slot(self.base, self.tail), &sqe) };
-        self.tail = N::after(ring, self.tail);
+        self.tail = N::after(&self.state.ring, self.tail);
     }
 
     /// Index of the next entry.
@@ -208,8 +200,8 @@ impl<P: Platform, N: Numbers> Slots<'_, P, N> {
         if self.batch == BatchId::NONE {
             N::ring(self.state, self.io, self.tail)?;
         }
-        if N::WRAPS && self.tail < self.state.tail {
-            self.state.lap = self.state.lap.wrapping_add(1);
+        if N::WRAPS {
+            self.state.lap = self.state.lap.wrapping_add(u32::from(self.tail < self.state.tail));
         }
         self.state.tail = self.tail;
         Ok(self.numbers.keep(self.state, self.batch))
@@ -246,12 +238,12 @@ pub(crate) fn try_one<P: Platform>(
     handle: ThreadHandle,
     source: impl TaskSource,
 ) -> Fast {
-    let mut state = queue.lock();
+    let Some(mut state) = queue.try_lock() else { return Fast::NotTaken };
     if !state.has_straight(handle, 1) {
         return Fast::NotTaken;
     }
     let Some(task) = source.task(state.slot) else { return Fast::NotTaken };
-    let Some(mut slots) = Slots::reserve(io, batch, &mut state, false) else { return Fast::NotTaken };
+    let Some(mut slots) = Slots::reserve(io, batch.current(), &mut state, false) else { return Fast::NotTaken };
     slots.push(|| task);
     let sq_id = slots.state().ring.queue.sq_id();
     match slots.commit() {

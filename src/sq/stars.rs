@@ -9,7 +9,23 @@ use crate::task::{RemoteTask, Task, UbDoorbellTask};
 
 use super::ids::{FlippingId, Holds, IdDraw, IdRange};
 
-/// Where the next task id of a queue comes from: which of the two depends on the SoC.
+/// Which descriptors and ids a chip takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Stars950,
+    Stars910,
+}
+
+impl Format {
+    pub(crate) fn of(soc: Soc) -> Self {
+        match soc {
+            Soc::Ascend950 => Self::Stars950,
+            Soc::Ascend910B | Soc::Ascend910_93 => Self::Stars910,
+        }
+    }
+}
+
+/// Where the next task id of a queue comes from: which of the two depends on the chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ids {
     /// Ascend950.
@@ -23,30 +39,28 @@ impl Ids {
     pub(crate) const FIRST: Self = Self { range: IdRange::EMPTY, flipping: FlippingId::FIRST };
 
     /// Ids that follow each other and need nothing but counting: the fast path takes these.
-    pub(crate) fn straight(&self, soc: Soc) -> u32 {
-        match soc {
-            Soc::Ascend950 => self.range.left(),
+    pub(crate) fn straight(&self, format: Format) -> u32 {
+        match format {
+            Format::Stars950 => self.range.left(),
             // Numbered by the slow path: a stamp holds the stream, and place holders come between.
-            Soc::Ascend910B | Soc::Ascend910_93 => 0,
+            Format::Stars910 => 0,
         }
     }
 
     /// Entries that `tasks` tasks take from here on: theirs, and those of the place holders between them.
-    pub(crate) fn entries_for(&self, soc: Soc, tasks: u64) -> u64 {
-        match soc {
-            Soc::Ascend950 => tasks,
-            Soc::Ascend910B | Soc::Ascend910_93 => self.flipping.entries_for(tasks),
+    pub(crate) fn entries_for(&self, format: Format, tasks: u64) -> u64 {
+        match format {
+            Format::Stars950 => tasks,
+            Format::Stars910 => self.flipping.entries_for(tasks),
         }
     }
 
     /// The place holder that comes before the next task, if there is one: before the first of a new round of ids.
     #[inline]
-    pub(crate) fn take_place_holder(&mut self, soc: Soc, stream_id: u16) -> Option<Sqe> {
-        match soc {
-            Soc::Ascend950 => None,
-            Soc::Ascend910B | Soc::Ascend910_93 => {
-                self.flipping.take_flip().map(|flips| stars910::flip_place_holder(stream_id, flips))
-            }
+    pub(crate) fn take_place_holder(&mut self, format: Format, stream_id: u16) -> Option<Sqe> {
+        match format {
+            Format::Stars950 => None,
+            Format::Stars910 => self.flipping.take_flip().map(|flips| stars910::flip_place_holder(stream_id, flips)),
         }
     }
 
@@ -54,14 +68,14 @@ impl Ids {
     #[inline]
     pub(crate) fn encode<H: Holds>(
         &mut self,
-        soc: Soc,
+        format: Format,
         stream_id: u16,
         draw: &mut IdDraw<'_, H>,
         task: impl Encode,
     ) -> Sqe {
-        match soc {
-            Soc::Ascend950 => task.stars950(draw.next()),
-            Soc::Ascend910B | Soc::Ascend910_93 => task.stars910(Stamp { stream_id, task_id: self.flipping.take_id() }),
+        match format {
+            Format::Stars950 => task.stars950(draw.next()),
+            Format::Stars910 => task.stars910(Stamp { stream_id, task_id: self.flipping.take_id() }),
         }
     }
 }

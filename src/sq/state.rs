@@ -1,12 +1,12 @@
 //! The device's own state of one queue: where its ring is, what of it was written, rung and run, and which ids are next.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::batch::BatchId;
 use super::ids::{HeldBlock, Holds};
 use super::ring::Ring;
-use super::stars::Ids;
-use crate::channel::state::Channels;
+use super::stars::{Format, Ids};
+use crate::channel::state::{Channels, StagedChannels};
 use crate::error::{QueueField, QueueFull};
 use crate::handle::{QueuePlace, Slot, TablePlace};
 use crate::port::{Platform, QueueId, ReadFailed};
@@ -41,9 +41,11 @@ pub(crate) struct State {
     lost: BatchId,
     /// How often the tail has gone over the end of the ring.
     pub(crate) lap: u32,
-    /// Channels whose doorbells are staged: the first one + 1, or 0. The others follow in their states.
-    pub(crate) staged_channels: u16,
+    /// Channels whose doorbells are staged.
+    pub(crate) staged_channels: StagedChannels,
     pub(crate) ids: Ids,
+    /// Of the device.
+    pub(crate) rules: Rules,
     /// The device refused doorbells when the queue was last entered.
     pub(crate) is_refusing: bool,
 }
@@ -60,8 +62,9 @@ impl State {
         stager: BatchId::NONE,
         lost: BatchId::NONE,
         lap: 0,
-        staged_channels: 0,
+        staged_channels: StagedChannels::NONE,
         ids: Ids::FIRST,
+        rules: Rules::NONE,
         is_refusing: false,
     };
 
@@ -97,9 +100,9 @@ impl State {
     /// Recomputes how many entries the fast path may use. Called after every other change of head, tail or ids.
     #[cold]
     #[inline(never)]
-    pub(crate) fn open(&mut self, rules: &Rules<'_>) {
+    pub(crate) fn open(&mut self) {
         let end = if self.head > self.tail { self.head - 1 } else { self.ring.depth - 1 };
-        let straight = if rules.recording { 0 } else { self.ids.straight(rules.soc) };
+        let straight = if self.rules.recording() { 0 } else { self.ids.straight(self.rules.format()) };
         self.straight_end = self.tail + straight.min(end - self.tail);
     }
 
@@ -144,26 +147,33 @@ impl State {
         Ok(())
     }
 
-    /// [`ring`](Self::ring) for the slow path: out of line.
+    /// [`ring`](Self::ring) for the slow path: out of line, and for all that is staged.
     #[cold]
     #[inline(never)]
     pub(crate) fn ring_cold<P: Platform>(&mut self, io: &P, tail: u32) -> Result<(), Stop> {
-        self.ring(io, tail)
+        self.ring(io, tail)?;
+        self.staged_channels.end(true);
+        Ok(())
     }
 
     /// Rings for what is staged, unless the queue takes no tasks any more or was reset since. If that fails `batch` loses
     /// its tasks: they must not run with a later doorbell.
     #[cold]
     #[inline(never)]
-    pub(crate) fn ring_staged<P: Platform>(&mut self, io: &P, rules: &Rules<'_>, batch: BatchId) -> Result<(), Stop> {
+    pub(crate) fn ring_staged<P: Platform>(&mut self, io: &P, batch: BatchId) -> Result<(), Stop> {
         if !self.has_staged() {
             return Ok(());
         }
         let result = self.try_ring_staged(io);
         if result.is_ok() || self.stager == batch {
-            self.settle_staged(rules, result.is_ok());
+            self.settle_staged();
         }
         result
+    }
+
+    /// Rings for what another core has staged, if `batch` is about to stage: what happens at the end of either is its own.
+    pub(crate) fn publish_others<P: Platform>(&mut self, io: &P, batch: BatchId) -> Result<(), Stop> {
+        if batch == BatchId::NONE || batch == self.stager { Ok(()) } else { self.ring_staged(io, batch) }
     }
 
     #[inline(always)]
@@ -177,30 +187,32 @@ impl State {
     }
 
     /// What is staged was rung for, or is dropped.
-    fn settle_staged(&mut self, rules: &Rules<'_>, is_published: bool) {
-        rules.channels.settle(&mut self.staged_channels, is_published);
+    fn settle_staged(&mut self) {
+        // Unless it was published.
+        self.staged_channels.end(false);
         self.lap = self.lap.wrapping_sub(u32::from(self.rung > self.tail));
         (self.tail, self.stager) = (self.rung, BatchId::NONE);
-        self.open(rules);
+        self.open();
     }
 
     /// Forgets what `batch` has staged, and nothing of another one.
-    fn drop_staged(&mut self, rules: &Rules<'_>, batch: BatchId) {
+    fn drop_staged(&mut self, batch: BatchId) {
         if self.stager == batch {
-            self.settle_staged(rules, false);
+            self.settle_staged();
         }
     }
 
     /// Forgets all that is staged, by any batch.
-    fn lose_staged(&mut self, rules: &Rules<'_>) {
+    fn lose_staged(&mut self) {
         if self.has_staged() {
-            rules.channels.settle(&mut self.staged_channels, false);
+            self.staged_channels.end(false);
             (self.lost, self.stager) = (self.stager, BatchId::NONE);
         }
     }
 
     /// Tells `batch`, once, if tasks of it were lost.
-    fn take_loss(&mut self, batch: BatchId) -> Result<(), Stop> {
+    #[inline(always)]
+    pub(crate) fn take_loss(&mut self, batch: BatchId) -> Result<(), Stop> {
         if self.lost != batch {
             return Ok(());
         }
@@ -209,16 +221,16 @@ impl State {
     }
 
     /// Restarts at the head that the device reports: after a thread was acquired or its queue was reset.
-    fn restart<P: Platform>(&mut self, io: &P, rules: &Rules<'_>, status: QueueStatus) -> Result<(), Stop> {
+    fn restart<P: Platform>(&mut self, io: &P, rules: Rules, status: QueueStatus) -> Result<(), Stop> {
         let Ring { depth, queue, .. } = self.ring;
         let head = io.head(queue).map_err(|error| unreadable(queue, QueueField::Head, error))?;
         if head >= depth {
             return Err(Stop::bad_head(queue.sq_id(), head, depth));
         }
-        self.lose_staged(rules);
+        self.lose_staged();
         (self.head, self.rung, self.tail) = (head, head, head);
-        self.enabled = status.with_state(QueueStatus::ENABLED);
-        self.open(rules);
+        (self.enabled, self.rules) = (status.with_state(QueueStatus::ENABLED), rules);
+        self.open();
         Ok(())
     }
 }
@@ -240,15 +252,84 @@ fn stop(status: QueueStatus, queue: QueueId, handle: ThreadHandle) -> Stop {
     }
 }
 
-/// What holds for all queues of a device.
-#[derive(Clone, Copy)]
-pub(crate) struct Rules<'d> {
-    /// Channels of the device.
-    pub(crate) channels: &'d Channels,
-    /// The chip whose descriptors are queued.
-    pub(crate) soc: Soc,
+/// What holds for all queues of a device: one word, that each queue keeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules(u32);
+
+impl Rules {
+    /// Ascend950, and no calls are recorded.
+    pub(crate) const NONE: Self = Self(0);
+    const STARS_910: u32 = 1;
+    const RECORDING: u32 = 2;
+
+    /// What the chip takes.
+    #[inline(always)]
+    pub(crate) fn format(self) -> Format {
+        if self.0 & Self::STARS_910 == 0 { Format::Stars950 } else { Format::Stars910 }
+    }
+
     /// Calls are recorded: none may take the fast path.
-    pub(crate) recording: bool,
+    #[inline(always)]
+    fn recording(self) -> bool {
+        self.0 & Self::RECORDING != 0
+    }
+}
+
+/// What the queues of a device share, as it is told before the first launch. All zero: a device without threads, an Ascend950,
+/// calls that are not recorded.
+#[repr(C)]
+pub(crate) struct Shared {
+    pub(crate) table: TablePlace,
+    /// Address of the first record ring, or 0.
+    records: AtomicU64,
+    /// [`Rules`].
+    rules: AtomicU32,
+    /// Device type of the SoC, or 0.
+    soc: AtomicU32,
+}
+
+impl Shared {
+    pub(crate) const fn none() -> Self {
+        let (records, soc) = (AtomicU64::new(0), AtomicU32::new(0));
+        Self { table: TablePlace::none(), records, rules: AtomicU32::new(Rules::NONE.0), soc }
+    }
+
+    pub(crate) fn set_soc(&self, soc: Soc) {
+        self.soc.store(soc as u32, Ordering::Relaxed);
+        self.set_rule(Rules::STARS_910, Format::of(soc) == Format::Stars910);
+    }
+
+    /// The chip whose descriptors are queued.
+    #[inline]
+    pub(crate) fn soc(&self) -> Soc {
+        Soc::from_device_type(self.soc.load(Ordering::Relaxed)).unwrap_or(Soc::Ascend950)
+    }
+
+    /// # Safety
+    /// As for [`Device::set_record_rings`](crate::Device::set_record_rings).
+    pub(crate) unsafe fn set_records(&self, base: u64) {
+        self.records.store(base, Ordering::Relaxed);
+        self.set_rule(Rules::RECORDING, base != 0);
+    }
+
+    /// Address of the first record ring; 0: calls are not recorded.
+    #[inline(always)]
+    pub(crate) fn records(&self) -> u64 {
+        self.records.load(Ordering::Relaxed)
+    }
+
+    fn set_rule(&self, bit: u32, holds: bool) {
+        if holds {
+            self.rules.fetch_or(bit, Ordering::Relaxed);
+        } else {
+            self.rules.fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
+
+    #[inline(always)]
+    fn rules(&self) -> Rules {
+        Rules(self.rules.load(Ordering::Relaxed))
+    }
 }
 
 /// One entry of the device-private table of queues; each slot of the thread table has its own.
@@ -274,12 +355,13 @@ impl QueueSlot {
         }
     }
 
+    /// For the fast path, which leaves a queue that another core holds to the slow one.
     #[inline(always)]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        self.state.try_lock()
     }
 
-    /// [`lock`](Self::lock) for the slow path: out of line.
+    /// For the slow path: out of line.
     pub(crate) fn lock_slow(&self) -> MutexGuard<'_, State> {
         lock_cold(&self.state)
     }
@@ -294,21 +376,33 @@ impl QueueSlot {
     pub(crate) fn enter<P: Platform>(
         &self,
         io: &P,
-        rules: &Rules<'_>,
-        table: &TablePlace,
+        shared: &Shared,
         handle: ThreadHandle,
         state: &mut State,
     ) -> Result<(), Stop> {
+        let result = self.try_enter(io, shared, handle, state);
+        state.is_refusing = result.is_ok_and(|status| status.state() == QueueStatus::REFUSING);
+        result.map(drop)
+    }
+
+    #[inline(always)]
+    fn try_enter<P: Platform>(
+        &self,
+        io: &P,
+        shared: &Shared,
+        handle: ThreadHandle,
+        state: &mut State,
+    ) -> Result<QueueStatus, Stop> {
         let is_new = state.handle() != handle;
         let mut status = if is_new { QueueStatus::FREE } else { state.status(io)? };
         // A new thread, a reset, or another thread in the slot: only the table tells which.
         let is_other = is_new || status.epoch() != state.enabled.epoch();
-        let place = if is_other { Some(table.get().queue_place(handle)?) } else { None };
+        let place = if is_other { Some(shared.table.get().queue_place(handle)?) } else { None };
         if let Some(place) = &place
             && is_new
         {
             state.ring = ring_of(io, place)?;
-            state.lose_staged(rules);
+            state.lose_staged();
             // Of no thread until it has restarted.
             (state.slot, state.ids) = (None, Ids::FIRST);
             (state.tail, state.straight_end) = (0, 0);
@@ -319,29 +413,18 @@ impl QueueSlot {
             return Err(stop(status, state.ring.queue, handle));
         }
         if let Some(place) = place {
-            state.restart(io, rules, status)?;
+            state.restart(io, shared.rules(), status)?;
             state.slot = Some(place.slot);
         }
-        state.is_refusing = status.state() == QueueStatus::REFUSING;
-        Ok(())
-    }
-
-    /// Rings for the tasks that `batch` has staged, if there are any.
-    #[inline(always)]
-    pub(crate) fn ring_staged<P: Platform>(&self, io: &P, rules: &Rules<'_>, batch: BatchId) -> Result<(), Stop> {
-        let mut state = self.lock_slow();
-        let loss = state.take_loss(batch);
-        let rung = if state.stager == batch { state.ring_staged(io, rules, batch) } else { Ok(()) };
-        loss.and(rung)
+        Ok(status)
     }
 
     /// Rings for the tasks that `batch` has staged, for a caller that needs them to run. An error counts as lost tasks of the batch.
-    pub(crate) fn publish<P: Platform>(&self, io: &P, rules: &Rules<'_>, batch: BatchId) -> Result<(), Stop> {
+    /// The channels with staged doorbells learn what became of them.
+    pub(crate) fn publish<P: Platform>(&self, io: &P, channels: &Channels, batch: BatchId) -> Result<(), Stop> {
         let mut state = self.lock_slow();
-        if state.stager != batch {
-            return Ok(());
-        }
-        let result = state.ring_staged(io, rules, batch);
+        let result = if state.stager == batch { state.ring_staged(io, batch) } else { Ok(()) };
+        channels.settle(&mut state.staged_channels);
         if result.is_err() {
             state.lost = batch;
         }
@@ -349,9 +432,9 @@ impl QueueSlot {
     }
 
     /// Forgets the tasks that `batch` has staged.
-    pub(crate) fn drop_staged(&self, rules: &Rules<'_>, batch: BatchId) {
+    pub(crate) fn drop_staged(&self, batch: BatchId) {
         let mut state = self.lock_slow();
-        state.drop_staged(rules, batch);
+        state.drop_staged(batch);
         // A launch that is over is told of nothing.
         let _ = state.take_loss(batch);
     }

@@ -26,11 +26,12 @@ impl Wait {
         if self.pause_ns == 0 {
             *self = Self { since_us: now_us, pause_ns: PAUSE_NS.0 };
         }
-        let goes_on = now_us.saturating_sub(self.since_us) < limit_us;
-        if goes_on {
-            port.delay().delay_ns(self.pause_ns);
-            self.pause_ns = (self.pause_ns * 2).min(PAUSE_NS.1);
+        if now_us.saturating_sub(self.since_us) >= limit_us {
+            return false;
         }
-        goes_on
+        let pause_ns = self.pause_ns;
+        self.pause_ns = (pause_ns * 2).min(PAUSE_NS.1);
+        port.delay().delay_ns(pause_ns);
+        true
     }
 }

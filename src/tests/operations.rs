@@ -171,8 +171,12 @@ fn both_ranges_of_a_reduce_are_checked_and_every_chunk_goes_through_the_split() 
         op: ReduceOp::SUM,
     };
     let rig = Rig::new(TestPort::new(8));
-    assert!(one_more.task(&rig.device.queues().table.get(), None).is_none(), "one element more than a chunk");
-    assert!(reduce::Reduce { count: MAX_CHUNK / 4, ..one_more }.task(&rig.device.queues().table.get(), None).is_some());
+    assert!(one_more.task(&rig.device.queues().shared.table.get(), None).is_none(), "one element more than a chunk");
+    assert!(
+        reduce::Reduce { count: MAX_CHUNK / 4, ..one_more }
+            .task(&rig.device.queues().shared.table.get(), None)
+            .is_some()
+    );
 }
 
 #[test]

@@ -94,8 +94,8 @@ impl DelayNs for Delay {
 #[inline(never)]
 fn wait(ns: u32) {
     // The clock shows whole microseconds, and the first of them may be over at once.
-    let (start, us) = (IMAGE.now_us(), u64::from(ns.div_ceil(1000)));
-    while IMAGE.now_us() - start <= us {
+    let last = IMAGE.now_us() + u64::from(ns / 1000) + 1;
+    while IMAGE.now_us() <= last {
         core::hint::spin_loop();
     }
 }

@@ -101,7 +101,7 @@ impl Notify {
             exe_result: 0,
             reserved: [0; 8],
         };
-        transmute!(sqe)
+        Sqe::of_words(transmute!(sqe))
     }
 }
 

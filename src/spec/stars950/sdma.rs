@@ -105,6 +105,6 @@ impl Sdma {
             len: self.len,
             offsets: [0; 3],
         };
-        transmute!(sqe)
+        Sqe::of_words(transmute!(sqe))
     }
 }

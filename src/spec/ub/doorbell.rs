@@ -61,9 +61,8 @@ const _: () = assert!(core::mem::offset_of!(UbDoorbellSqe, second) == 24);
 /// The sending end of a channel in the UB hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jetty {
-    die: u8,
-    function: u8,
-    id: u16,
+    /// Words 4 and 5 of its descriptors, without the producer index.
+    words: (JettyWord, IndexWord),
 }
 
 /// A number that names no jetty, and the largest that does.
@@ -82,7 +81,7 @@ pub enum BadJetty {
 
 impl Jetty {
     /// Number of no channel's jetty.
-    pub(crate) const NONE: Self = Self { die: 1, function: Self::MAX_FUNCTION, id: u16::MAX };
+    pub(crate) const NONE: Self = Self::with_checked(1, Self::MAX_FUNCTION, u16::MAX);
     /// Largest die: the field has 1 bit.
     pub const MAX_DIE: u8 = 1;
     /// Largest function: the field has 7 bits.
@@ -102,7 +101,13 @@ impl Jetty {
         if id > u16::MAX as u32 {
             return Err(BadJetty::Id(id));
         }
-        Ok(Self { die, function, id: id as u16 })
+        Ok(Self::with_checked(die, function, id as u16))
+    }
+
+    const fn with_checked(die: u8, function: u8, id: u16) -> Self {
+        // The masks are what the builders' checks come down to: without them the checks are code, and their panics are, too.
+        let word = JettyWord::new().with_jetty(id).with_function(function & Self::MAX_FUNCTION);
+        Self { words: (word, IndexWord::new().with_die(die & Self::MAX_DIE)) }
     }
 }
 
@@ -122,14 +127,13 @@ impl UbDoorbell {
     /// The descriptor with this task id.
     #[inline]
     pub const fn build(self, task_id: u32) -> Sqe {
-        let Jetty { die, function, id } = self.jetty;
-        // The masks are what the builders' checks come down to: without them the checks are code, and their panics are, too.
+        let (jetty, index) = self.jetty.words;
         let sqe = UbDoorbellSqe {
             header: SqeHeader::new(SqeType::UBDMA, task_id),
             mode: ModeWord::new().with_is_doorbell(true).with_doorbells(1),
             credit: Credit::new().with_kernel_credit(CREDIT_DEFAULT),
-            jetty: JettyWord::new().with_jetty(id).with_function(function & Jetty::MAX_FUNCTION),
-            index: IndexWord::new().with_producer_index(self.producer_index).with_die(die & Jetty::MAX_DIE),
+            jetty,
+            index: index.with_producer_index(self.producer_index),
             second: [0; 2],
             reserved: [0; 8],
         };

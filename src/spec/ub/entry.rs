@@ -91,16 +91,33 @@ struct ReduceWord {
     reserved: u16,
 }
 
+/// Bytes 8..32 of every entry: the same in all that name one memory of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Far {
+    /// [`Path`], then [`TokenWord`].
+    path_and_token: u64,
+    /// Last byte first.
+    eid: [u64; 2],
+}
+const _: () = assert!(size_of::<Far>() == 24);
+
+impl Far {
+    const fn new(peer: Peer, token_id: TokenId) -> Self {
+        let path = Path::new().with_path(peer.path.0).with_local_ranges(1).into_bits();
+        let token = TokenWord::new().with_token_id(token_id.0).into_bits();
+        let eid = u128::from_be_bytes(peer.eid.0);
+        Self { path_and_token: path as u64 | (token as u64) << 32, eid: [eid as u64, (eid >> 64) as u64] }
+    }
+}
+
 /// Bytes 0..48 of every entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Head {
     control: Control,
     operation: Operation,
-    path: Path,
-    token: TokenWord,
-    /// Last byte first.
-    eid: [u8; 16],
+    far: Far,
     token_value: u32,
     reduce: ReduceWord,
     remote: DeviceAddr,
@@ -218,6 +235,24 @@ pub struct Local {
 /// Register of one of the peer's notifies.
 pub type NotifyTarget = Remote;
 
+/// Memory of a peer as entries name it, all but the address: made once, for many entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    far: Far,
+    token_value: u32,
+}
+
+impl Region {
+    /// What `peer` gives the right to use by this token.
+    pub const fn new(peer: Peer, token_id: TokenId, token_value: u32) -> Self {
+        Self { far: Far::new(peer, token_id), token_value }
+    }
+
+    const fn of(peer: Peer, remote: Remote) -> (Self, DeviceAddr) {
+        (Self::new(peer, remote.token_id, remote.token_value), remote.addr)
+    }
+}
+
 /// `remote_jetty_type` of a jetty.
 const JETTY: u8 = 1;
 /// What a record writes.
@@ -225,17 +260,16 @@ const NOTIFY_VALUE: u32 = 1;
 
 impl Head {
     /// Of an entry without inline data, reduce and order bits.
-    const fn new(opcode: u8, peer: Peer, remote: Remote) -> Self {
+    #[inline]
+    const fn new(opcode: u8, region: Region, remote: DeviceAddr) -> Self {
         let control = Control::new().with_solicited(true).with_token_enabled(true).with_remote_jetty_type(JETTY);
         Self {
             control,
             operation: Operation::new().with_opcode(opcode),
-            path: Path::new().with_path(peer.path.0).with_local_ranges(1),
-            token: TokenWord::new().with_token_id(remote.token_id.0),
-            eid: u128::from_be_bytes(peer.eid.0).to_le_bytes(),
-            token_value: remote.token_value,
+            far: region.far,
+            token_value: region.token_value,
             reduce: ReduceWord::new(),
-            remote: remote.addr,
+            remote,
         }
     }
 
@@ -278,7 +312,14 @@ pub struct Write(Transfer);
 impl Write {
     /// Writes `len` bytes from `local` to `remote`. The hardware takes at most [`MAX_SLICE`](super::MAX_SLICE).
     pub const fn new(peer: Peer, remote: Remote, local: Local, len: u32) -> Self {
-        Self(Transfer { head: Head::new(opcode::WRITE, peer, remote), local, len })
+        let (region, remote) = Region::of(peer, remote);
+        Self::to(region, remote, local, len)
+    }
+
+    /// The same to address `remote` of `region`.
+    #[inline]
+    pub const fn to(region: Region, remote: DeviceAddr, local: Local, len: u32) -> Self {
+        Self(Transfer { head: Head::new(opcode::WRITE, region, remote), local, len })
     }
 
     /// Makes it a reduce into the peer's memory.
@@ -300,7 +341,14 @@ pub struct Read(Transfer);
 impl Read {
     /// Reads `len` bytes from `remote` to `local`. The hardware takes at most [`MAX_SLICE`](super::MAX_SLICE).
     pub const fn new(peer: Peer, remote: Remote, local: Local, len: u32) -> Self {
-        Self(Transfer { head: Head::new(opcode::READ, peer, remote), local, len })
+        let (region, remote) = Region::of(peer, remote);
+        Self::from(region, remote, local, len)
+    }
+
+    /// The same from address `remote` of `region`.
+    #[inline]
+    pub const fn from(region: Region, remote: DeviceAddr, local: Local, len: u32) -> Self {
+        Self(Transfer { head: Head::new(opcode::READ, region, remote), local, len })
     }
 
     /// Makes it a reduce into the sender's memory.
@@ -322,7 +370,14 @@ pub struct NotifyRecord(Head);
 impl NotifyRecord {
     /// Sets the notify behind `target`.
     pub const fn new(peer: Peer, target: NotifyTarget) -> Self {
-        let head = Head::new(opcode::WRITE, peer, target);
+        let (region, register) = Region::of(peer, target);
+        Self::at(region, register)
+    }
+
+    /// The same at address `register` of `region`.
+    #[inline]
+    pub const fn at(region: Region, register: DeviceAddr) -> Self {
+        let head = Head::new(opcode::WRITE, region, register);
         let operation = head.operation.with_inline_len(size_of_val(&NOTIFY_VALUE) as u16);
         Self(Head { control: head.control.with_inline(true), operation, ..head })
     }
@@ -346,7 +401,14 @@ impl WriteWithNotify {
     /// Writes `len` bytes from `local` to `remote`, then sets the notify behind `target`. The hardware takes at most
     /// [`MAX_SLICE`](super::MAX_SLICE).
     pub const fn new(peer: Peer, remote: Remote, local: Local, len: u32, target: NotifyTarget) -> Self {
-        let head = Head::new(opcode::WRITE_WITH_NOTIFY, peer, remote);
+        let (region, remote) = Region::of(peer, remote);
+        Self::to(region, remote, local, len, target)
+    }
+
+    /// The same to address `remote` of `region`.
+    #[inline]
+    pub const fn to(region: Region, remote: DeviceAddr, local: Local, len: u32, target: NotifyTarget) -> Self {
+        let head = Head::new(opcode::WRITE_WITH_NOTIFY, region, remote);
         Self { transfer: Transfer { head, local, len }, target }
     }
 

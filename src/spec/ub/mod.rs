@@ -23,7 +23,7 @@ mod reduce;
 pub use doorbell::{BadJetty, Jetty, UbDoorbell, UbDoorbellSqe};
 pub use entry::{
     Block, Eid, Local, MAX_PATH, MAX_TOKEN_ID, NotifyEntry, NotifyRecord, NotifyTarget, PathNumber, PathTooLarge, Peer,
-    Read, Remote, TokenId, TokenIdTooLarge, WorkEntry, Write, WriteWithNotify,
+    Read, Region, Remote, TokenId, TokenIdTooLarge, WorkEntry, Write, WriteWithNotify,
 };
 pub use index::{BadWorkDepth, MAX_WORK_DEPTH, WorkDepth};
 pub use order::{MAX_SLICE, Order, Place, Sequence, Slice, Slices};
