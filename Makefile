@@ -96,12 +96,13 @@ lint: setup ## check format and clippy, for the host and for the device
 doc: ## build the reference into the target folder
 	@.ci/run doc
 
-image: setup ## build the device image; KERNEL="a.c b.cpp" puts kernels in C or C++ into one of their own (OUT=path, CPPFLAGS="-Ifolder", ENTRIES=name,..)
+image: setup ## build the device image, and QEMU's plugin for the check core; KERNEL="a.c b.cpp" puts kernels in C or C++ into one of their own (OUT=path, CPPFLAGS="-Ifolder", ENTRIES=name,..)
 ifneq ($(KERNEL),)
 	$(if $(DEVICE_CC)$(DEVICE_CXX),,@scripts/setup.sh cross)
 	CPPFLAGS='$(CPPFLAGS)' ENTRIES='$(ENTRIES)' scripts/kernel_image.sh "$(or $(OUT),$(basename $(notdir $(firstword $(KERNEL)))).elf)" $(KERNEL)
 else
 	cargo build --locked -p hcomm-kernel --features image --target $(IMAGE_TARGET) --profile image
+	cargo build --locked -p hcomm-core-plugin
 endif
 
 linux: setup ## build what the AI CPU linux runs: runner, libccl_kernel.so and the stock kernels, for AArch64 Linux

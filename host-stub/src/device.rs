@@ -11,10 +11,11 @@ use hcomm_aicpu::spec::comm::{COMM_ENTRY_SIZE, MAX_COMMS};
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
 
+use crate::backend::core_plugin::CorePlugin;
 use crate::backend::linux::{LinuxCpu, RunnerFiles};
 use crate::backend::native::{self, NativeCpu};
 use crate::backend::places::ProgramPlaces;
-use crate::backend::qemu::QemuCpu;
+use crate::backend::qemu::{QemuCpu, QemuOptions};
 use crate::backend::{Tables, callers};
 use crate::buffer::DeviceBuffer;
 use crate::error::Error;
@@ -32,6 +33,7 @@ use hcomm_sim::check::findings::{Findings, Receiver};
 use hcomm_sim::check::init_check::InitMember;
 use hcomm_sim::check::joint::Membership;
 use hcomm_sim::check::list::{Check, Checks};
+use hcomm_sim::check::own::OwnCheck;
 use hcomm_sim::check::race::RaceMember;
 use hcomm_sim::check::start::StartRule;
 use hcomm_sim::comm_table::CommTable;
@@ -87,6 +89,27 @@ impl Device {
     pub fn open_in(options: DeviceOptions, fabric: &Arc<Fabric<SharedMemory>>) -> Result<Self, Error> {
         let options = options.complete()?;
         let checks = options.checks.unwrap_or(Checks::DEFAULT);
+        if !checks.is_on(Check::Core) {
+            return Self::open_with(options, fabric, None);
+        }
+        let opened = CorePlugin::find().and_then(|plugin| Self::open_with(options.clone(), fabric, Some(plugin)));
+        match opened {
+            Err(why @ (Error::MissingTool { .. } | Error::CorePlugin(_))) if checks.core_is_optional() => {
+                log::warn!("check core is left out: {why}");
+                let checks = Some(checks.without(Check::Core));
+                Self::open_with(DeviceOptions { checks, ..options }, fabric, None)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens a device with complete options. `plugin`: what makes the check `core`.
+    fn open_with(
+        options: DeviceOptions,
+        fabric: &Arc<Fabric<SharedMemory>>,
+        plugin: Option<CorePlugin>,
+    ) -> Result<Self, Error> {
+        let checks = options.checks.unwrap_or(Checks::DEFAULT);
         let seats = match (options.deterministic, options.cpu) {
             (Some(_), Cpu::Qemu | Cpu::Linux) => return Err(Error::NotDeterministic),
             (Some(seed), Cpu::Native) => {
@@ -136,9 +159,13 @@ impl Device {
             recording.opened(&shared);
         }
         // Records make calls take other ways: in deterministic mode, a trace file must not change the run.
-        let records = checks.is_on(Check::Race) || recording.is_some() && options.deterministic.is_none();
+        let records =
+            checks.is_on(Check::Race) || plugin.is_some() || recording.is_some() && options.deterministic.is_none();
         let cpu: Box<dyn hcomm_sim::cpu::Cpu> = match &image {
-            Some(image) => Box::new(QemuCpu::start(&memory, image, tables, soc, options.icount, records)?),
+            Some(image) => {
+                let options = QemuOptions { icount: options.icount, records, plugin };
+                Box::new(QemuCpu::start(&memory, image, tables, soc, options)?)
+            }
             None => match (&linux, runner) {
                 (Some(linux), Some(files)) => {
                     Box::new(LinuxCpu::start(&shared, files, &linux.kernels, tables, soc, records)?)
@@ -458,7 +485,8 @@ fn feed(
     fabric: &Fabric<SharedMemory>,
 ) -> Result<Events, Error> {
     let file = options.trace_file()?;
-    let has_findings = checks.is_on(Check::Race) || checks.is_on(Check::Init);
+    let core = checks.is_on(Check::Core);
+    let has_findings = checks.is_on(Check::Race) || checks.is_on(Check::Init) || core;
     let on = || Feed::new(memory.slot(), Arc::clone(turn), MAX_QUEUES, &fabric.bus);
     let feed = match options.deterministic {
         Some(_) => on(),
@@ -473,16 +501,23 @@ fn feed(
         feed = feed.with_callers(callers::return_addresses);
     }
     if has_findings {
-        let found = Arc::new(Findings::new(Arc::clone(&sites), places()));
-        if checks.is_on(Check::Race) {
-            let start = checks.is_on(Check::Sync).then(StartRule::default);
+        let found = Arc::new(Findings::new(Arc::clone(&sites), places()).of_checks(checks));
+        // Without one of these two in the list, accesses of kernels' own code alone are reported.
+        if checks.is_on(Check::Race) || core {
+            let has_start = checks.is_on(Check::Race) && checks.is_on(Check::Sync);
+            let start = has_start.then(StartRule::default);
             let member = RaceMember { findings: Arc::clone(&found), soc, start };
             feed.observe(Box::new(Membership::new(&fabric.race, memory.slot(), member)));
         }
-        if checks.is_on(Check::Init) {
-            let contents = HbmContents(Arc::clone(memory));
+        if checks.is_on(Check::Init) || core {
+            let contents = HbmContents { memory: Arc::clone(memory), has_every_writer: core };
             let member = InitMember { findings: Arc::clone(&found), hbm: memory.hbm(), contents };
             feed.observe(Box::new(Membership::new(&fabric.init, memory.slot(), member)));
+        }
+        if core {
+            feed.observe(Box::new(OwnCheck::new(Arc::clone(&found))));
+            let places = places();
+            feed = feed.with_library(move |site| places.is_library(site));
         }
         findings = Some(found);
     }

@@ -12,6 +12,7 @@ use hcomm_mapping::MemoryError;
 use hcomm_sim::alloc::{AccessError, AllocError, FreeError};
 use hcomm_sim::check::init_report::UninitialisedRead;
 use hcomm_sim::check::list::{BadCheck, CoreUnavailable};
+use hcomm_sim::check::own_report::StrayAccess;
 use hcomm_sim::check::report::Race;
 use hcomm_sim::check::start::EarlyTask;
 use hcomm_sim::comm_table::CommError;
@@ -74,6 +75,12 @@ pub enum Error {
     /// The list of checks names `core`.
     #[error(transparent)]
     CoreUnavailable(CoreUnavailable),
+    /// QEMU does not take the plugin of the check `core`.
+    #[error("the check core can't be made: {0}")]
+    CorePlugin(String),
+    /// An access of a kernel's own code to bytes that are not its own. The device works on.
+    #[error("device error {RT_TS_ERROR}: {0}")]
+    StrayAccess(Box<StrayAccess>),
     /// The device reported an error before this call.
     #[error("device already failed: {0}")]
     AlreadyFailed(DeviceError),

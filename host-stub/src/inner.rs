@@ -129,6 +129,7 @@ impl Inner {
                 Report::Race(race) if is_error => return Err(Error::Race(race)),
                 Report::Uninitialised(read) if is_error => return Err(Error::Uninitialised(read)),
                 Report::Early(early) if is_error => return Err(Error::EarlyTask(early)),
+                Report::Stray(access) if is_error => return Err(Error::StrayAccess(access)),
                 report => log::warn!("{report}"),
             }
         }

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::limits::is_depth;
 use crate::product::{DEFAULT_PRODUCT, Product};
 use crate::trace::file::{TRACE_VAR, TraceFile};
-use hcomm_sim::check::list::{CHECK_VAR, Checks};
+use hcomm_sim::check::list::{CHECK_VAR, Check, Checks};
 use hcomm_sim::deadlock::{self, LIMIT_VAR};
 use hcomm_sim::fault::{Fault, FaultPlan};
 use hcomm_sim::scheduler::SchedulerConfig;
@@ -154,7 +154,16 @@ impl DeviceOptions {
         let deadlock_limit = limit_of_environment(self.deadlock_limit, LIMIT_VAR)?;
         let launch_timeout = limit_of_environment(self.launch_timeout, LAUNCH_TIMEOUT_VAR)?;
         let checks = self.checks.map_or_else(checks_of_environment, Ok)?;
-        let checks = checks.without_core().map_err(Error::CoreUnavailable)?;
+        let checks = match self.cpu {
+            Cpu::Qemu => checks,
+            Cpu::Native | Cpu::Linux => {
+                let others = checks.without_core().map_err(Error::CoreUnavailable)?;
+                if checks.is_on(Check::Core) {
+                    log::info!("check core is left out: only the cpu qemu can make it");
+                }
+                others
+            }
+        };
         let trace = self.trace_file()?.map(|file| file.path().to_owned());
         let end = self.end.map_or_else(end_of_environment, Ok)?;
         Ok(Self { deadlock_limit, launch_timeout, checks: Some(checks), end: Some(end), trace, ..self })

@@ -16,6 +16,7 @@
 //! | [`copy_list()`] | many copies, from a list in device memory |
 //! | [`bench_ops()`] | one entry point called many times, to be measured |
 //! | [`empty()`] | nothing, to measure a launch |
+//! | [`own_access()`] | loads and stores of its own, for tests of the check `core` |
 //! | [`misbehave()`] | fails in a chosen way, for tests and fault plans |
 //!
 //! Kernels log with [`kernel_log!`].
@@ -38,6 +39,7 @@ mod kernel_log;
 mod local_copy;
 mod local_reduce;
 mod misbehave;
+mod own_access;
 mod pingpong;
 mod queued;
 mod send_recv;
@@ -56,6 +58,7 @@ pub use kernel_log::LOG_TARGET;
 pub use local_copy::{LocalCopyParams, local_copy};
 pub use local_reduce::{LOCAL_REDUCE_NOTIFIES, LOCAL_REDUCE_THREADS, LocalReduceParams, local_reduce};
 pub use misbehave::{FLOOD, MisbehaveParams, Misbehaviour, UNMAPPED, misbehave};
+pub use own_access::{OwnAccessParams, OwnStep, own_access};
 pub use pingpong::{PingpongParams, pingpong};
 pub use send_recv::{SendRecvParams, recv_from_peer, send_to_peer};
 pub use staged_copy::{STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams, staged_copy};

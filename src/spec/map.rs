@@ -46,6 +46,8 @@ pub const QUEUE_REGS_SIZE: u64 = 2 << 20;
 pub const PAGE_TABLES_PHYS: u64 = 0x4200_0000;
 /// Bytes for page tables: one table for each GiB of HBM, and room for the others.
 pub const PAGE_TABLES_SIZE: u64 = 2 << 20;
+/// [`OwnAccessRing`](super::own_access::OwnAccessRing) of each processor. No program maps it: the plugin of the emulator writes it.
+pub const OWN_ACCESS_PHYS: u64 = 0x4400_0000;
 
 /// UART (PL011) whose received bytes wake the image.
 pub const UART_PHYS: u64 = 0x0900_0000;

@@ -14,6 +14,7 @@
 //! | [`params`] | head of a kernel's launch parameters |
 //! | [`map`] | physical and virtual addresses |
 //! | [`record`] | records of calls, for the checks of the host |
+//! | [`own_access`] | accesses of HBM by the program's own code, for the check `core` |
 //! | [`mailbox`] | boot block, mailbox, fault record and log ring of the device image |
 //!
 //! Nothing here touches memory. All words are little-endian, as both processors are.
@@ -25,6 +26,7 @@ pub mod comm;
 pub mod data_type;
 pub mod mailbox;
 pub mod map;
+pub mod own_access;
 pub mod params;
 pub mod queue;
 pub mod record;

@@ -149,7 +149,7 @@ fn acl_code_of(error: &Error) -> i32 {
     match error {
         // Every later call returns the first error of a device, not its consequences.
         Error::Device(error) | Error::AlreadyFailed(error) => error.runtime_code(),
-        Error::Race(_) | Error::Uninitialised(_) | Error::EarlyTask(_) => RT_TS_ERROR,
+        Error::Race(_) | Error::Uninitialised(_) | Error::EarlyTask(_) | Error::StrayAccess(_) => RT_TS_ERROR,
         Error::Alloc(AllocError::OutOfMemory { .. }) => ACL_ERROR_RT_MEMORY_ALLOCATION,
         Error::Alloc(AllocError::Zero) | Error::Free(_) | Error::Access(_) | Error::OutsideHbm(_) => {
             ACL_ERROR_INVALID_PARAM

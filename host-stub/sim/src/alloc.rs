@@ -442,6 +442,12 @@ impl Allocator {
         }
     }
 
+    /// What the live allocation that `addr` lies in is for.
+    pub fn kind_at(&self, addr: u64) -> Option<Kind> {
+        let (start, block) = self.live.range(..=addr).next_back()?;
+        (addr < start + block.len).then_some(block.kind)
+    }
+
     /// Steps of [`HBM_STEP`] bytes that have ever held an allocation: bit *n* of word *n / 64* is step *n*.
     pub fn steps(&self) -> &[u64] {
         &self.steps

@@ -1,5 +1,6 @@
 //! The AI CPU as the scheduler sees it: how a launch gets there and back.
 
+use hcomm_aicpu::spec::own_access::OwnAccess;
 use hcomm_aicpu::spec::record::CallRecord;
 
 pub use super::check::calls::{Refusals, RefusedCall};
@@ -68,6 +69,18 @@ pub trait Cpu: Send {
     fn take_record(&mut self, core: usize) -> Option<CallRecord> {
         let _ = core;
         None
+    }
+
+    /// Hands over what the program's own code on `core` has accessed in HBM: before call `before`, or all that there is behind the
+    /// last record that was taken. A CPU that does not see it has nothing.
+    fn take_own_accesses(&mut self, core: usize, before: Option<u64>, each: &mut dyn FnMut(OwnAccess)) {
+        let _ = (core, before, each);
+    }
+
+    /// Whether so much of it waits that the core may soon have to wait, too.
+    fn has_many_own_accesses(&mut self, core: usize) -> bool {
+        let _ = core;
+        false
     }
 
     /// Refused calls of the last kernel on `core`, which has ended, of a CPU that sends [`What::CallRefused`] itself.

@@ -30,6 +30,7 @@ mod message;
 pub mod notify;
 mod notify_ids;
 mod operations;
+pub mod own_accesses;
 pub mod queue;
 pub mod random;
 pub mod records;

@@ -214,7 +214,7 @@ impl<M: Memory> Scheduler<M> {
         if running.returned.is_none() {
             let polled = self.cpu.poll(running.core);
             if !matches!(polled, Ok(None)) {
-                self.read_records_of(Origin { launch: running.launch.number, core: running.core });
+                self.read_records_of(Origin { launch: running.launch.number, core: running.core }, true);
             }
             for RefusedCall { code, text } in self.cpu.take_refused(running.core) {
                 let origin = Some(Origin { launch: running.launch.number, core: running.core });

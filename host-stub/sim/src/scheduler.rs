@@ -19,12 +19,14 @@ pub use state::{Scheduler, SchedulerConfig};
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
+use hcomm_aicpu::spec::own_access::WRITES;
 use hcomm_aicpu::spec::queue::QueueStatus;
 use hcomm_aicpu::spec::record::RECORDS;
 
 use self::requests::Removal;
+use super::alloc::Kind;
 use super::error::{DeviceError, DoorbellError, QueueName};
-use super::event::{Origin, What};
+use super::event::{Origin, Range, What};
 use super::fault::Fault;
 use super::inbox::Command;
 use super::memory::Memory;
@@ -267,7 +269,7 @@ impl<M: Memory> Scheduler<M> {
     fn step_queues(&mut self) -> bool {
         if self.cpu.is_polled() && self.launches.is_any_running() {
             // Also without a doorbell: a core waits while its ring of records is full.
-            self.read_records();
+            self.read_records(false);
             self.poll_doorbells(self.queues.count());
         }
         let mut worked = false;
@@ -342,34 +344,59 @@ impl<M: Memory> Scheduler<M> {
     }
 
     /// Takes the records of calls that the cores have written. Called after a doorbell or the end of a kernel was seen: the
-    /// records of everything before it are there.
-    pub(super) fn read_records(&mut self) {
+    /// records of everything before it are there. `all`: what their own code has accessed since the last record, too.
+    pub(super) fn read_records(&mut self, all: bool) {
         if !self.cpu.is_polled() || !self.shared.events.is_on() {
             return;
         }
         for core in 0..self.cpu.cores() {
             let launch = self.streams.running().find(|running| running.core == core && running.queued.is_none());
             if let Some(launch) = launch.map(|running| running.launch.number) {
-                self.read_records_of(Origin { launch, core });
+                let all = all || self.cpu.has_many_own_accesses(core);
+                self.read_records_of(Origin { launch, core }, all);
             }
         }
     }
 
     /// As [`read_records`](Self::read_records), of the kernel of one launch.
-    pub(super) fn read_records_of(&mut self, origin: Origin) {
+    pub(super) fn read_records_of(&mut self, origin: Origin, all: bool) {
         // No more than were there when it was seen: a kernel may write without end.
         for _ in 0..RECORDS {
-            let Some(record) = self.cpu.take_record(origin.core) else { return };
+            let Some(record) = self.cpu.take_record(origin.core) else { break };
+            self.read_own_accesses(origin, Some(record.seq));
             let depth = self.shared.queues.get(record.sq_id).map_or(0, |entry| entry.depth.load(Ordering::Acquire));
             let site = self.shared.events.site_in_image(&record.frames);
             self.shared.events.call(origin, &record, depth, site);
         }
+        if all {
+            self.read_own_accesses(origin, None);
+        }
+    }
+
+    /// Takes what the kernel's own code has accessed before call `before`, or since the last record that was taken.
+    fn read_own_accesses(&mut self, origin: Origin, before: Option<u64>) {
+        let shared = &self.shared;
+        self.cpu.take_own_accesses(origin.core, before, &mut |access| {
+            let site = shared.events.site_of_instruction(access.pc, access.caller);
+            let range = Range { addr: access.start, len: access.end - access.start };
+            let alloc = shared.lock_alloc();
+            let refused = match alloc.kind_at(range.addr) {
+                // The parameters of a launch are its kernel's.
+                Some(Kind::Args) => return,
+                // Rings and tables are the library's.
+                Some(kind) if kind != Kind::User && shared.events.is_library(site) => return,
+                _ => alloc.check_user(range.addr, range.len).err(),
+            };
+            drop(alloc);
+            let writes = access.flags & WRITES != 0;
+            shared.events.send(|| What::OwnAccess { origin, range, writes, site, refused });
+        });
     }
 
     /// Takes a new tail.
     pub(super) fn observe(&mut self, sq_id: u32) -> Result<u32, DoorbellError> {
         let doorbell = Registers::of(&*self.shared.memory, sq_id).doorbell();
-        self.read_records();
+        self.read_records(true);
         // Who rings by a call has said so already.
         let origin = if self.cpu.is_polled() { Some(self.only_running()) } else { None };
         let is_sure = !matches!(origin, Some(None));

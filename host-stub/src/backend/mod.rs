@@ -1,6 +1,7 @@
 //! The AI CPU: runs kernels, takes launches and reports their end.
 
 pub mod callers;
+pub mod core_plugin;
 pub mod linux;
 pub mod log;
 mod mailbox;

@@ -45,7 +45,7 @@ impl Places for ProgramPlaces {
             // The address behind a call: the call itself is before it.
             let addr = frame.wrapping_sub(1);
             for found in self.places(site.program, addr) {
-                if !found.is_library() {
+                if !found.is_library() && !found.moves_memory() {
                     return found.text();
                 }
                 last = Some(found);
@@ -56,6 +56,19 @@ impl Places for ProgramPlaces {
 }
 
 impl ProgramPlaces {
+    /// Whether an instruction is this library's: its code, or what that was inlined into. One without a line counts as such, because
+    /// nothing tells what was inlined there.
+    pub fn is_library(&self, site: &Site) -> bool {
+        let innermost = |frame: &u64| self.places(site.program, frame.wrapping_sub(1)).into_iter().next();
+        for found in site.frames.iter().map_while(innermost) {
+            // A function that moves memory works for its caller.
+            if !found.moves_memory() {
+                return found.place.line.is_none() || found.is_library();
+            }
+        }
+        true
+    }
+
     fn places(&self, program: Program, addr: u64) -> Vec<Found> {
         let module = match (program, &self.image) {
             (Program::Process, _) => module_of(addr),
@@ -104,6 +117,14 @@ impl Found {
         self.is_own_library || is_in_crates || is_of_crates || is_exported || self.place.is_library()
     }
 
+    /// Whether it is one of the functions that compilers call for copies.
+    fn moves_memory(&self) -> bool {
+        let name = self.place.function.rsplit("::").next().unwrap_or_default();
+        ["memcpy", "memmove", "memset", "memcmp"].contains(&name)
+            || self.place.crate_name.as_deref() == Some("compiler_builtins")
+            || self.place.function.starts_with("compiler_builtins::")
+    }
+
     fn text(&self) -> String {
         let Self { place: Place { function, line, symbol, .. }, addr, module, .. } = self;
         match (line, function.is_empty()) {
@@ -124,6 +145,11 @@ struct Module {
     addr: u64,
     /// It contains this function.
     is_own: bool,
+}
+
+/// The file that this function is in: the program, or the library.
+pub fn own_file() -> Option<PathBuf> {
+    Some(module_of(own_file as fn() -> Option<PathBuf> as *const c_void as u64)?.path)
 }
 
 fn module_of(addr: u64) -> Option<Module> {

@@ -20,6 +20,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
+use super::core_plugin::CorePlugin;
 use super::spawn::{self, Group, Program, above_standard_files};
 
 /// Program that emulates the processor.
@@ -49,11 +50,16 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts core 0 at `entry`, with `memory` as RAM. `icount`: instructions are counted.
+    /// Starts core 0 at `entry`, with `memory` as RAM. `icount`: instructions are counted; `plugin`: it loads this.
     ///
     /// # Errors
     /// As a message.
-    pub fn start(memory: &Arc<SharedMemory>, entry: u64, icount: bool) -> Result<Self, String> {
+    pub fn start(
+        memory: &Arc<SharedMemory>,
+        entry: u64,
+        icount: bool,
+        plugin: Option<&CorePlugin>,
+    ) -> Result<Self, String> {
         let path = spawn::find(QEMU).map_err(|error| match error.kind() {
             ErrorKind::NotFound => format!("{QEMU} is not installed: `apt-get install qemu-system-arm` installs it"),
             _ => format!("{QEMU} in PATH can't be executed: {error}"),
@@ -62,7 +68,8 @@ impl Process {
             return Err(format!("{QEMU} opens device memory by {OPEN_FILES}, which is not there: mount /proc"));
         }
         let is_sandboxed = !HAS_NO_SANDBOX.load(Ordering::Relaxed);
-        let arguments = Arguments { size: LOW_SIZE + memory.hbm_size(), entry, icount, is_sandboxed };
+        let plugin = plugin.map(|plugin| plugin.option(memory, memory.file().as_raw_fd()));
+        let arguments = Arguments { size: LOW_SIZE + memory.hbm_size(), entry, icount, plugin, is_sandboxed };
         Self::spawn(&path, memory, &arguments).map_err(|error| format!("{}: {error}", path.display()))
     }
 
@@ -189,6 +196,8 @@ struct Arguments {
     size: u64,
     entry: u64,
     icount: bool,
+    /// Value of `-plugin`.
+    plugin: Option<String>,
     is_sandboxed: bool,
 }
 
@@ -211,6 +220,9 @@ impl Arguments {
         if self.icount {
             // One instruction takes 1 ns of the machine's time, and its cycle counter counts ns.
             add("-icount", "shift=0".to_owned());
+        }
+        if let Some(plugin) = &self.plugin {
+            add("-plugin", plugin.clone());
         }
         if self.is_sandboxed {
             add("-sandbox", SANDBOX.to_owned());

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hcomm_aicpu::spec::mailbox::MAX_CORES;
+use hcomm_aicpu::spec::own_access::OwnAccess;
 use hcomm_aicpu::spec::record::CallRecord;
 use hcomm_aicpu::spec::soc::Soc;
 
+use super::core_plugin::{self, CorePlugin, OwnAccesses};
 use super::log::LogReader;
 use super::mailbox::Mailboxes;
 use super::process::Process;
@@ -29,55 +31,92 @@ const BOOT_POLL: Duration = Duration::from_micros(200);
 /// How often to check that QEMU runs, and to forward the log, while a kernel runs.
 const CHECK_PERIOD: Duration = Duration::from_millis(5);
 
+/// How the image is run.
+#[derive(Clone, Debug)]
+pub struct QemuOptions {
+    /// Instructions are counted.
+    pub icount: bool,
+    /// Calls are recorded.
+    pub records: bool,
+    /// What kernels' own code accesses is recorded, by this plugin; calls must be, too.
+    pub plugin: Option<CorePlugin>,
+}
+
 /// The AI CPU.
 pub struct QemuCpu {
     memory: Arc<SharedMemory>,
     image: Arc<Image>,
     tables: Tables,
     soc: Soc,
-    icount: bool,
+    options: QemuOptions,
     process: Process,
     log: LogReader,
     refusals: RefusalReader,
     /// Calls are recorded.
     records: Option<RecordReader>,
+    /// Accesses of kernels' own code are recorded.
+    own_accesses: Option<OwnAccesses>,
     mailboxes: Mailboxes,
     next_check: Instant,
 }
 
 impl QemuCpu {
-    /// Boots `image` with `memory` as its RAM, and waits until it takes launches. `icount`: instructions are counted;
-    /// `records`: calls are recorded.
+    /// Boots `image` with `memory` as its RAM, and waits until it takes launches.
     ///
     /// # Errors
-    /// [`Error::Boot`].
+    /// [`Error::Boot`]; [`Error::CorePlugin`]: it does not take the plugin.
     pub fn start(
         memory: &Arc<SharedMemory>,
         image: &Arc<Image>,
         tables: Tables,
         soc: Soc,
-        icount: bool,
-        records: bool,
+        options: QemuOptions,
     ) -> Result<Self, Error> {
         load(memory, image);
         let mailboxes = Mailboxes::new(memory);
+        let QemuOptions { icount, records, ref plugin } = options;
         mailboxes.write_boot_block(tables, soc, records);
+        let own_accesses = plugin.as_ref().map(|_| OwnAccesses::new(memory, MAX_CORES));
         let log = LogReader::new(memory, &image.elf, 0).map_err(Error::Boot)?;
         let refusals = RefusalReader::new(memory, 0);
-        let process = Process::start(memory, image.entry, icount).map_err(Error::Boot)?;
+        let process = Process::start(memory, image.entry, icount, plugin.as_ref()).map_err(Error::Boot)?;
         let (memory, image) = (Arc::clone(memory), Arc::clone(image));
         let next_check = Instant::now();
         let records = records.then(|| RecordReader::new(0));
-        let mut cpu =
-            Self { memory, image, tables, soc, icount, process, log, refusals, records, mailboxes, next_check };
+        let mut cpu = Self {
+            memory,
+            image,
+            tables,
+            soc,
+            options,
+            process,
+            log,
+            refusals,
+            records,
+            own_accesses,
+            mailboxes,
+            next_check,
+        };
         match cpu.wait_ready() {
             Err(_) if cpu.process.lacks_sandbox() => {
-                cpu.process = Process::start(&cpu.memory, cpu.image.entry, icount).map_err(Error::Boot)?;
-                cpu.wait_ready()?;
+                let plugin = cpu.options.plugin.as_ref();
+                cpu.process = Process::start(&cpu.memory, cpu.image.entry, icount, plugin).map_err(Error::Boot)?;
+                cpu.wait_ready()
             }
-            result => result?,
+            result => result,
+        }
+        .map_err(|error| cpu.plugin_error().unwrap_or(error))?;
+        if let Some(own_accesses) = &cpu.own_accesses {
+            own_accesses.check().map_err(Error::CorePlugin)?;
         }
         Ok(cpu)
+    }
+
+    /// Why QEMU has ended, if that is the plugin.
+    fn plugin_error(&mut self) -> Option<Error> {
+        self.options.plugin.as_ref()?;
+        self.process.check().err()?;
+        core_plugin::refusal(&self.process.stderr_text()).map(Error::CorePlugin)
     }
 
     fn wait_ready(&mut self) -> Result<(), Error> {
@@ -86,6 +125,8 @@ impl QemuCpu {
             if self.mailboxes.is_ready("the image").map_err(Error::Boot)? {
                 return Ok(());
             }
+            // The image must not wait for room in its ring.
+            self.skip_own_accesses();
             self.check_fault().and_then(|()| self.check_process()).map_err(|fault| {
                 let (CpuFault::Kernel(text) | CpuFault::Cpu(text)) = fault;
                 Error::Boot(text)
@@ -112,6 +153,12 @@ impl QemuCpu {
         Ok(())
     }
 
+    fn skip_own_accesses(&mut self) {
+        if let Some(own_accesses) = &mut self.own_accesses {
+            own_accesses.skip();
+        }
+    }
+
     fn forward_log(&mut self) {
         self.log.drain();
         self.refusals.drain();
@@ -134,6 +181,7 @@ impl Cpu for QemuCpu {
             return Err(CpuFault::Cpu(format!("kernel {} is not in the image", launch.name)));
         };
         self.check_process()?;
+        self.skip_own_accesses();
         if self.mailboxes.post(core, entry, launch.args) {
             self.process.wake().map_err(CpuFault::Cpu)?;
         }
@@ -169,8 +217,22 @@ impl Cpu for QemuCpu {
         self.refusals.take()
     }
 
-    fn take_record(&mut self, _core: usize) -> Option<CallRecord> {
-        self.records.as_mut()?.next(&*self.memory)
+    fn take_record(&mut self, core: usize) -> Option<CallRecord> {
+        let record = self.records.as_mut()?.next(&*self.memory)?;
+        if let Some(own_accesses) = &mut self.own_accesses {
+            own_accesses.record_taken(core, record.seq);
+        }
+        Some(record)
+    }
+
+    fn take_own_accesses(&mut self, core: usize, before: Option<u64>, each: &mut dyn FnMut(OwnAccess)) {
+        if let Some(own_accesses) = &mut self.own_accesses {
+            own_accesses.take(core, before, each);
+        }
+    }
+
+    fn has_many_own_accesses(&mut self, core: usize) -> bool {
+        self.own_accesses.as_ref().is_some_and(|own_accesses| own_accesses.has_many(core))
     }
 
     fn abandon(&mut self, _core: usize) {
@@ -183,8 +245,7 @@ impl Cpu for QemuCpu {
         self.process.kill();
         self.forward_log();
         self.mailboxes.clear();
-        let records = self.records.is_some();
-        let started = Self::start(&self.memory, &self.image, self.tables, self.soc, self.icount, records);
+        let started = Self::start(&self.memory, &self.image, self.tables, self.soc, self.options.clone());
         *self = started.map_err(|error| match error {
             Error::Boot(text) => CpuFault::Cpu(text),
             other => CpuFault::Cpu(other.to_string()),

@@ -72,9 +72,11 @@ impl From<Error> for Failure {
             // Device memory is exhausted only by the sizes in the arguments.
             Error::Load(_) | Error::BadBuffSize(_) | Error::ZeroCclBuffer | Error::Alloc(_) => Self::Usage(text),
             Error::Refused(_) | Error::UnsupportedFault(_) | Error::NotDeterministic => Self::Unsupported(text),
-            Error::MissingTool { .. } => Self::Unsupported(text),
+            Error::MissingTool { .. } | Error::CorePlugin(_) | Error::CoreUnavailable(_) => Self::Unsupported(text),
             Error::Device(error) | Error::AlreadyFailed(error) => Self::Runtime(text, error.runtime_code()),
-            Error::Race(_) | Error::Uninitialised(_) | Error::EarlyTask(_) => Self::Runtime(text, RT_TS_ERROR),
+            Error::Race(_) | Error::Uninitialised(_) | Error::EarlyTask(_) | Error::StrayAccess(_) => {
+                Self::Runtime(text, RT_TS_ERROR)
+            }
             _ => Self::Device(text),
         }
     }

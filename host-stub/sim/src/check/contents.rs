@@ -41,7 +41,12 @@ fn pattern(at: u64) -> u8 {
 }
 
 /// The memory of a device.
-pub struct HbmContents<M>(pub Arc<M>);
+pub struct HbmContents<M> {
+    /// The memory.
+    pub memory: Arc<M>,
+    /// Every writer is known, kernels' own code too (check `core`): nothing needs to look at the bytes.
+    pub has_every_writer: bool,
+}
 
 impl<M: Memory> HbmContents<M> {
     /// Calls `look` with parts of `range` of at most `part` bytes, cut at multiples of it, and with their bytes; joins those for
@@ -58,7 +63,7 @@ impl<M: Memory> HbmContents<M> {
         while at < range.end {
             let end = range.end.min(at - at % part + part);
             let bytes = &mut bytes[..(end - at) as usize];
-            let certainty = self.0.read_hbm(at, bytes).ok().and_then(|()| look(at, bytes));
+            let certainty = self.memory.read_hbm(at, bytes).ok().and_then(|()| look(at, bytes));
             push(&mut found, at..end, certainty);
             at = end;
         }
@@ -76,6 +81,9 @@ fn push(found: &mut Vec<(Range<u64>, Certainty)>, range: Range<u64>, certainty: 
 
 impl<M: Memory> Contents for HbmContents<M> {
     fn untouched(&self, range: Range<u64>, left: Left) -> Vec<(Range<u64>, Certainty)> {
+        if self.has_every_writer {
+            return vec![(range, Certainty::Certain)];
+        }
         if let Left::Fill { phase } = left {
             let is_left = |at: u64, bytes: &[u8]| {
                 let expected = (at + u64::from(phase)..).map(pattern);
@@ -93,7 +101,7 @@ impl<M: Memory> Contents for HbmContents<M> {
         let mut found = Vec::new();
         let mut at = range.start;
         while at < range.end {
-            let data = self.0.first_data(at, range.end - at).unwrap_or(range.end..range.end);
+            let data = self.memory.first_data(at, range.end - at).unwrap_or(range.end..range.end);
             push(&mut found, at..data.start, (at < data.start).then_some(Certainty::Certain));
             let zeros = |_, bytes: &[u8]| bytes.iter().all(|byte| *byte == 0).then_some(Certainty::Possible);
             for (range, certainty) in self.parts(data.clone(), PAGE, zeros) {

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::init_report::UninitialisedRead;
-use super::list::Check;
+use super::list::{Check, Checks, Level};
+use super::own_report::StrayAccess;
 use super::report::{CallPlace, Race};
 use super::start::EarlyTask;
 use crate::event::{HostThread, Site, SiteId, Sites};
@@ -39,6 +40,8 @@ pub enum Report {
     Uninitialised(Box<UninitialisedRead>),
     /// A transfer that is not ordered behind the start of its launch.
     Early(Box<EarlyTask>),
+    /// An access of a kernel's own code to bytes that are not its own.
+    Stray(Box<StrayAccess>),
 }
 
 impl From<Race> for Report {
@@ -59,12 +62,19 @@ impl From<EarlyTask> for Report {
     }
 }
 
+impl From<StrayAccess> for Report {
+    fn from(access: StrayAccess) -> Self {
+        Self::Stray(Box::new(access))
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Race(race) => race.fmt(f),
             Self::Uninitialised(read) => read.fmt(f),
             Self::Early(early) => early.fmt(f),
+            Self::Stray(access) => access.fmt(f),
         }
     }
 }
@@ -73,15 +83,22 @@ impl Report {
     /// The check that has found it.
     pub fn check(&self) -> Check {
         match self {
+            Self::Race(race) if race.is_of_own_code() => Check::Core,
             Self::Race(_) => Check::Race,
+            Self::Uninitialised(read) if read.is_of_own_code() => Check::Core,
             Self::Uninitialised(_) => Check::Init,
             Self::Early(_) => Check::Sync,
+            Self::Stray(_) => Check::Core,
         }
     }
 
     /// Whether it is never more than a warning.
     pub fn is_warning(&self) -> bool {
-        matches!(self, Self::Uninitialised(read) if !read.is_error())
+        match self {
+            Self::Race(race) => race.is_polling(),
+            Self::Uninitialised(read) => !read.is_error(),
+            Self::Early(_) | Self::Stray(_) => false,
+        }
     }
 
     fn is_same(&self, other: &Self) -> bool {
@@ -89,6 +106,7 @@ impl Report {
             (Self::Race(race), Self::Race(other)) => race.is_same_pair(other),
             (Self::Uninitialised(read), Self::Uninitialised(other)) => read.is_same(other),
             (Self::Early(early), Self::Early(other)) => early.is_same(other),
+            (Self::Stray(access), Self::Stray(other)) => access.is_same(other),
             _ => false,
         }
     }
@@ -98,6 +116,7 @@ impl Report {
             Self::Race(race) => race.count,
             Self::Uninitialised(read) => read.count,
             Self::Early(early) => early.count,
+            Self::Stray(access) => access.count,
         }
     }
 
@@ -106,6 +125,7 @@ impl Report {
             Self::Race(race) => race.count = count,
             Self::Uninitialised(read) => read.count = count,
             Self::Early(early) => early.count = count,
+            Self::Stray(access) => access.count = count,
         }
     }
 
@@ -114,6 +134,7 @@ impl Report {
             Self::Race(race) => race.places_mut().collect(),
             Self::Uninitialised(read) => read.places_mut(),
             Self::Early(early) => early.places_mut(),
+            Self::Stray(access) => access.places_mut(),
         }
     }
 }
@@ -137,6 +158,8 @@ pub struct Findings {
     state: Mutex<State>,
     /// There may be a finding that was not told.
     has_untold: AtomicBool,
+    /// The checks that are made.
+    checks: Checks,
     sites: Arc<Sites>,
     places: Box<dyn Places>,
     texts: Mutex<HashMap<SiteId, Arc<str>>>,
@@ -145,12 +168,27 @@ pub struct Findings {
 impl Findings {
     /// No findings. `places` knows the places that `sites` holds.
     pub fn new(sites: Arc<Sites>, places: Box<dyn Places>) -> Self {
-        Self { state: Mutex::default(), has_untold: AtomicBool::new(false), sites, places, texts: Mutex::default() }
+        Self {
+            state: Mutex::default(),
+            has_untold: AtomicBool::new(false),
+            checks: Checks::ALL,
+            sites,
+            places,
+            texts: Mutex::default(),
+        }
+    }
+
+    /// Drops what is found by a check that is not one of these.
+    pub fn of_checks(self, checks: Checks) -> Self {
+        Self { checks, ..self }
     }
 
     /// Adds a finding, which a call of `receiver` returns; `None`: the one that looks at what is left.
     pub(super) fn add(&self, report: impl Into<Report>, receiver: Option<Receiver>) {
         let mut report = report.into();
+        if self.checks.level(report.check()) == Level::Off {
+            return;
+        }
         let mut state = lock(&self.state);
         let is_known = |finding: &&mut Finding| finding.receiver == receiver && finding.report.is_same(&report);
         if let Some(finding) = state.findings.iter_mut().find(is_known) {
@@ -217,7 +255,7 @@ impl Findings {
         self.find_texts();
         let race = |finding: &Finding| match &finding.report {
             Report::Race(race) => Some(Race::clone(race)),
-            Report::Uninitialised(_) | Report::Early(_) => None,
+            Report::Uninitialised(_) | Report::Early(_) | Report::Stray(_) => None,
         };
         lock(&self.state).findings.iter().filter_map(race).collect()
     }

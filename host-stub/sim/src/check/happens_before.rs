@@ -193,6 +193,15 @@ impl HappensBefore {
         }
     }
 
+    /// The code of a kernel accesses memory: the tasks that it has queued do not come after this, those that it queues from here
+    /// on do.
+    pub fn launch_accesses(&mut self, launch: LaunchId) {
+        let Some(Launch { clock, calls, .. }) = self.launches.get(&launch) else { return };
+        if calls.last().is_some_and(|(_, known)| Arc::ptr_eq(known, clock)) {
+            self.launch_ticks(launch);
+        }
+    }
+
     /// The task at the head of a queue begins. It comes after the call that queued it, if that is known, and after the task
     /// before it.
     pub fn task_begins(&mut self, id: QueueId, queued_by: Option<(LaunchId, Option<u64>)>) {

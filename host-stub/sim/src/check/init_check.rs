@@ -167,6 +167,13 @@ impl<C: Contents + Send> Observer for InitCheck<C> {
             What::TaskBegan { task, by: Some(by), kind: DOORBELL, .. } => {
                 self.doorbells.insert((event.device, task.sq_id), by);
             }
+            What::OwnAccess { range, writes: true, .. } => self.written(range),
+            What::OwnAccess { origin, range, site, .. } => {
+                let launch = self.launches.get(&(event.device, origin.launch));
+                let receiver = launch.map(|(stream_id, _)| Receiver::Stream(*stream_id));
+                let kernel = launch.map(|(_, kernel)| Arc::clone(kernel));
+                self.used(range, &Reader::Own { launch: origin.launch, kernel }, site, receiver);
+            }
             What::TaskBegan { task, kind, by, reads, writes } => self.task_began(task, kind, by, reads, writes),
             What::Entry { task, kind, reads, writes, .. } => {
                 let by = self.doorbells.get(&(event.device, task.sq_id)).copied();

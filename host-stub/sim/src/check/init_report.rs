@@ -25,6 +25,13 @@ pub enum Reader {
         /// The stream.
         stream_id: StreamId,
     },
+    /// The code of a kernel itself.
+    Own {
+        /// Launch of the kernel.
+        launch: u64,
+        /// The kernel, if it is known.
+        kernel: Option<Arc<str>>,
+    },
     /// A copy to the host.
     HostCopy,
 }
@@ -40,6 +47,10 @@ impl fmt::Display for Reader {
                 }
             }
             Self::StreamTransfer { stream_id } => write!(f, "a reduce on stream {stream_id}"),
+            Self::Own { launch, kernel } => match kernel {
+                Some(kernel) => write!(f, "the code of kernel {kernel} itself in launch {launch}"),
+                None => write!(f, "the code of the kernel itself in launch {launch}"),
+            },
             Self::HostCopy => f.write_str("a copy to the host"),
         }
     }
@@ -61,6 +72,11 @@ pub struct UninitialisedRead {
 }
 
 impl UninitialisedRead {
+    /// Whether a kernel's own code has used them.
+    pub fn is_of_own_code(&self) -> bool {
+        matches!(self.reader, Reader::Own { .. })
+    }
+
     /// Whether it is an error: it is certain, and it is no copy to the host of bytes that nothing has touched, such as the end of
     /// a buffer.
     pub fn is_error(&self) -> bool {
@@ -84,7 +100,7 @@ impl fmt::Display for UninitialisedRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { reader, place, found: Uninitialised { range, is_carried, certainty }, allocation, .. } = self;
         write!(f, "uninitialised read: {reader}")?;
-        at(f, ", called", place)?;
+        at(f, if self.is_of_own_code() { "" } else { ", called" }, place)?;
         write!(f, " uses {} bytes at {:#x}", range.end - range.start, range.start)?;
         if let Some(RacyAllocation { range: all, place }) = allocation {
             write!(f, " (offset {} of the allocation of {} bytes at {:#x}", range.start - all.addr, all.len, all.addr)?;

@@ -115,6 +115,11 @@ impl Checks {
         !matches!(self.level(check), Level::Off)
     }
 
+    /// Whether `core` is in the list by `all` alone, so that it is left out where it can't be made.
+    pub const fn core_is_optional(self) -> bool {
+        self.core_is_optional
+    }
+
     /// The checks that an AI CPU makes which can't make `core`.
     ///
     /// # Errors

@@ -12,6 +12,7 @@
 //! | [`init`], [`contents`] | bytes that were never written since their allocation; what their contents tell |
 //! | [`init_check`], [`init_report`] | the init check: uses of such bytes; what a report says |
 //! | [`channels`], [`joint`] | doorbells of a channel and the entries of one doorbell; checks that joined devices have in common |
+//! | [`own`], [`own_report`] | accesses of kernels' own code to bytes that are not theirs; what a report says |
 //! | [`start`] | the start rule: transfers come behind the wait for the start notify |
 //! | [`ranges`] | maps from byte ranges |
 
@@ -26,6 +27,8 @@ pub mod init_check;
 pub mod init_report;
 pub mod joint;
 pub mod list;
+pub mod own;
+pub mod own_report;
 pub mod race;
 pub mod ranges;
 pub mod report;

@@ -30,6 +30,8 @@ const OF_DEVICE: u64 = 1 << 40;
 
 /// Kind of a task that waits, by name.
 const WAIT: &str = "notify wait";
+/// Longest load that may be one of a kernel that polls.
+const POLL_LEN: u64 = 8;
 /// Launches that are kept without a look at what can be forgotten.
 const SMALL: usize = 256;
 
@@ -207,6 +209,7 @@ impl RaceCheck {
                 let thread = self.thread_name(device as u64 * OF_DEVICE + u64::from(sq_id));
                 (kernel.and_then(|kernel| self.kernels.get(kernel as usize)).cloned(), thread)
             }
+            Maker::Own { kernel, .. } => (kernel.and_then(|kernel| self.kernels.get(kernel as usize)).cloned(), None),
             _ => (None, None),
         };
         let rank = self.members.get(&maker.device()).and_then(|member| member.rank);
@@ -335,6 +338,18 @@ impl RaceCheck {
         if let Some(record) = record {
             self.order.sends(who, record, is_strong);
         }
+    }
+
+    /// The code of a kernel has accessed memory.
+    fn own_access(&mut self, launch: u64, range: Range, writes: bool, site: SiteId) {
+        let (device, id) = (self.device, self.id(launch));
+        self.order.launch_accesses(id);
+        let of = self.launches.get(&id);
+        let (receiver, kernel) = (of.map(|of| Receiver::Stream(of.stream_id)), of.map(|of| of.kernel));
+        let is_poll = !writes && range.len <= POLL_LEN && range.addr.is_multiple_of(range.len.next_power_of_two());
+        let maker = Maker::Own { device, launch, kernel, is_poll, site };
+        let kind = if writes { Kind::Write } else { Kind::Read };
+        self.access(Who::Launch(id), range, kind, maker, receiver);
     }
 
     fn transfer(&mut self, who: Who, reads: [Range; 2], writes: Range, maker: Maker, receiver: Option<Receiver>) {
@@ -569,6 +584,9 @@ impl Observer for RaceCheck {
             What::ChannelRung { task, channel } => self.channel_rung(task, channel),
             What::Entry { task, channel, kind, is_strong, reads, writes, record } => {
                 self.entry(task, channel.peer_rank, &Entry { kind, is_strong, reads, writes, record });
+            }
+            What::OwnAccess { origin, range, writes, site, .. } => {
+                self.own_access(origin.launch, range, writes, site);
             }
             What::LaunchQueued { .. }
             | What::CallRefused { .. }

@@ -40,6 +40,19 @@ pub enum Maker {
         /// Where the host called.
         site: SiteId,
     },
+    /// The code of a kernel itself.
+    Own {
+        /// Slot of the device.
+        device: usize,
+        /// Launch of the kernel.
+        launch: u64,
+        /// Number of the name of the kernel.
+        kernel: Option<u32>,
+        /// An aligned load of at most 8 bytes, as a kernel polls.
+        is_poll: bool,
+        /// The instruction.
+        site: SiteId,
+    },
     /// A copy by a host thread.
     HostCopy {
         /// Slot of the device.
@@ -66,6 +79,7 @@ impl Maker {
         match *self {
             Self::Task { site, .. }
             | Self::StreamTransfer { site, .. }
+            | Self::Own { site, .. }
             | Self::HostCopy { site, .. }
             | Self::Free { site, .. } => site,
         }
@@ -76,9 +90,15 @@ impl Maker {
         match *self {
             Self::Task { device, .. }
             | Self::StreamTransfer { device, .. }
+            | Self::Own { device, .. }
             | Self::HostCopy { device, .. }
             | Self::Free { device, .. } => device,
         }
+    }
+
+    /// Whether it is the code of a kernel itself.
+    pub fn is_own(&self) -> bool {
+        matches!(self, Self::Own { .. })
     }
 
     fn is_of_host(&self) -> bool {
@@ -172,6 +192,7 @@ impl RacingAccess {
             (None, Maker::Task { stream_id, .. } | Maker::StreamTransfer { stream_id, .. }) => {
                 format!("stream {stream_id}")
             }
+            (None, Maker::Own { launch, .. }) => format!("the kernel of launch {launch}"),
             (None, Maker::HostCopy { host, .. } | Maker::Free { host, .. }) => format!("host thread {host}"),
         }
     }
@@ -215,6 +236,15 @@ impl fmt::Display for RacingAccess {
             Maker::StreamTransfer { stream_id, .. } => {
                 write!(f, "the {verb} of a transfer on stream {stream_id}")?;
                 at(f, ", queued", &self.place)
+            }
+            Maker::Own { launch, .. } => {
+                write!(f, "the {verb} by the code of ")?;
+                match &self.kernel {
+                    Some(kernel) => write!(f, "kernel {kernel} itself")?,
+                    None => f.write_str("the kernel itself")?,
+                }
+                at(f, "", &self.place)?;
+                write!(f, " in launch {launch}")
             }
             Maker::HostCopy { host, .. } => {
                 write!(f, "the {verb} of a copy by host thread {host}")?;
@@ -278,6 +308,18 @@ impl Race {
             || (is_same(&self.first, &other.second) && is_same(&self.second, &other.first))
     }
 
+    /// Whether one of the two is an access of a kernel's own code.
+    pub fn is_of_own_code(&self) -> bool {
+        self.first.maker.is_own() || self.second.maker.is_own()
+    }
+
+    /// Whether a kernel polls for what a task writes: it works, and orders nothing.
+    pub fn is_polling(&self) -> bool {
+        let is_poll = |access: &RacingAccess| matches!(access.maker, Maker::Own { is_poll: true, .. });
+        let is_task = |access: &RacingAccess| matches!(access.maker, Maker::Task { .. });
+        (is_poll(&self.first) && is_task(&self.second)) || (is_task(&self.first) && is_poll(&self.second))
+    }
+
     /// The places that a report of it names.
     pub fn places_mut(&mut self) -> impl Iterator<Item = &mut CallPlace> {
         let Self { first, second, allocation, .. } = self;
@@ -314,12 +356,20 @@ impl Race {
             (first, _) if first.is_of_host() => {
                 "make the call before the launch, or behind a synchronise of the stream".to_owned()
             }
+            _ if self.is_polling() => "polling: the load sees the task's bytes or those before it, and orders nothing; wait with \
+                 HcommThreadSynchronize or HcommThreadJoin (on an Ascend950 they order)"
+                .to_owned(),
             (one, other) if one.device() != other.device() => {
                 let (first, second) = (first.name_of_rank(), second.name_of_rank());
                 format!(
                     "no notify of a channel from {first} to {second} orders them: let {second} wait, before the latter, for a \
                      notify that {first} records behind the former (in a batch: as its last entry)"
                 )
+            }
+            (Maker::Own { .. }, Maker::Task { .. }) | (Maker::Task { .. }, Maker::Own { .. }) => {
+                "let the kernel wait for the task before it accesses these bytes (HcommThreadSynchronize, HcommThreadJoin: on an \
+                 Ascend950 they order), or queue the task after the access"
+                    .to_owned()
             }
             _ if first.short_name() == second.short_name() => {
                 "synchronise between the two launches, or put them on one stream".to_owned()
@@ -342,6 +392,7 @@ impl fmt::Display for Race {
             Cause::Channel { rank, peer_rank } => {
                 write!(f, "race on the channel from rank {rank} to rank {peer_rank}")?;
             }
+            Cause::Unordered if self.is_polling() => write!(f, "polling on {len} bytes at {addr:#x}")?,
             Cause::Unordered | Cause::Batch => write!(f, "race on {len} bytes at {addr:#x}")?,
         }
         if let Some(RacyAllocation { range, place }) = allocation {

@@ -1,6 +1,6 @@
 //! The way of an event from its source to the observers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use hcomm_aicpu::spec::record::{CallRecord, EntryPoint};
 use super::observer::Observer;
 use super::owner::TaskOwners;
 use super::recorder::{Recorder, Trace};
-use super::site::{Program, SiteId, Sites};
+use super::site::{Program, Site, SiteId, Sites};
 use super::what::{Event, HostThread, Origin, Queuer, What};
 use crate::deterministic::Turn;
 
@@ -29,6 +29,12 @@ pub struct Bus {
     feeds: AtomicU64,
 }
 
+/// Which places are this library's.
+struct LibraryPlaces {
+    is_library: Box<dyn Fn(&Site) -> bool + Send + Sync>,
+    known: Mutex<HashMap<SiteId, bool>>,
+}
+
 /// State of a feed that is switched on.
 struct On {
     device: usize,
@@ -39,6 +45,8 @@ struct On {
     owners: TaskOwners,
     sites: Arc<Sites>,
     callers: ReturnAddresses,
+    /// Tells of places in the image whether they are this library's.
+    library: LibraryPlaces,
     /// Calls are recorded: doorbells do not tell who queued a task.
     has_records: AtomicBool,
 }
@@ -94,6 +102,7 @@ impl Feed {
             owners: TaskOwners::new(queues),
             sites: Arc::default(),
             callers: |_| {},
+            library: LibraryPlaces { is_library: Box::new(|_| false), known: Mutex::default() },
             has_records: AtomicBool::new(false),
         })))
     }
@@ -110,6 +119,21 @@ impl Feed {
             on.callers = callers;
         }
         self
+    }
+
+    /// Finds out by `is_library` whether a place in a program is this library's.
+    pub fn with_library(mut self, is_library: impl Fn(&Site) -> bool + Send + Sync + 'static) -> Self {
+        if let Some(on) = &mut self.0 {
+            on.library.is_library = Box::new(is_library);
+        }
+        self
+    }
+
+    /// Whether a place is this library's. Each is looked up once.
+    pub fn is_library(&self, site: SiteId) -> bool {
+        let Some(on) = &self.0 else { return true };
+        let mut known = lock(&on.library.known);
+        *known.entry(site).or_insert_with(|| on.sites.get(site).is_none_or(|site| (on.library.is_library)(&site)))
     }
 
     /// The places that events name; `None` if the feed is switched off.
@@ -178,6 +202,13 @@ impl Feed {
     /// Where a program on an emulated processor has called from, by its return addresses.
     pub fn site_in_image(&self, frames: &[u64]) -> SiteId {
         self.0.as_ref().map_or(SiteId::UNKNOWN, |on| on.sites.id(Program::Image, frames))
+    }
+
+    /// Where the instruction at `pc` of an AArch64 program is, which it has come to after a call at `caller` (0: none).
+    pub fn site_of_instruction(&self, pc: u64, caller: u64) -> SiteId {
+        // As return addresses: behind the instruction.
+        const INSTRUCTION: u64 = 4;
+        self.site_in_image(&[pc + INSTRUCTION, if caller == 0 { 0 } else { caller + INSTRUCTION }])
     }
 
     /// Sends what a record says that the kernel of `origin` has written about a call from `site`; `depth` is that of its queue.

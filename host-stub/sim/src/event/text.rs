@@ -106,6 +106,10 @@ impl fmt::Display for What {
             Self::CallRefused { code, text, .. } => write!(f, "call refused: code {code}: {text}"),
             Self::CommAcquired { origin, comm } => write!(f, "comm acquired: launch {} comm {comm}", origin.launch),
             Self::CommReleased { origin, comm } => write!(f, "comm released: launch {} comm {comm}", origin.launch),
+            Self::OwnAccess { origin, range: Range { addr, len }, writes, .. } => {
+                let verb = if *writes { "wrote" } else { "read" };
+                write!(f, "launch {} {verb}: {addr:#x} len {len}", origin.launch)
+            }
             Self::Observed { origin, sq_id, head, .. } => {
                 write!(f, "launch {} observed: sq {sq_id} head {head}", origin.launch)
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hcomm_aicpu::spec::record::EntryPoint;
 
 use super::site::SiteId;
-use crate::alloc::Kind;
+use crate::alloc::{AccessError, Kind};
 use crate::error::{DeviceError, DoorbellError};
 use crate::stream::StreamId;
 
@@ -345,6 +345,19 @@ pub enum What {
         /// The first slot that had not run.
         head: u32,
     },
+    /// A kernel's own code has read or written HBM. Only where the check `core` is made.
+    OwnAccess {
+        /// Launch and core.
+        origin: Origin,
+        /// The bytes: neighbouring accesses are one.
+        range: Range,
+        /// It has written them.
+        writes: bool,
+        /// The instruction; behind it the last call before it.
+        site: SiteId,
+        /// Why these bytes are not the kernel's to access.
+        refused: Option<AccessError>,
+    },
     /// A doorbell was rung.
     Doorbell {
         /// Who rang; `None` if several kernels ran that could have.
@@ -490,6 +503,7 @@ impl What {
             | Self::Observed { origin, .. }
             | Self::CommAcquired { origin, .. }
             | Self::CommReleased { origin, .. }
+            | Self::OwnAccess { origin, .. }
             | Self::CallRefused { origin: Some(origin), .. }
             | Self::Doorbell { by: Some(origin), .. }
             | Self::DoorbellRefused { by: origin, .. } => Who::Core(origin.core),

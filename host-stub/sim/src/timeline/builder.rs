@@ -558,6 +558,7 @@ impl Observer for Builder {
             | What::ChannelMade { .. }
             | What::ChannelRung { .. }
             | What::Entry { .. }
+            | What::OwnAccess { .. }
             | What::HeadPublished { .. }
             | What::QueueSuspended { .. }
             | What::StreamReset { .. } => {}

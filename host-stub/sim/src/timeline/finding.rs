@@ -13,6 +13,8 @@ pub fn mark(timeline: &mut Timeline, race: &Race) {
         let about = match access.maker {
             Maker::Task { sq_id, number, .. } => About::Task { sq_id, number },
             Maker::StreamTransfer { stream_id, .. } => About::Stream(stream_id),
+            // Not a slice of its own: it is somewhere in its kernel.
+            Maker::Own { .. } => continue,
             Maker::HostCopy { host, .. } | Maker::Free { host, .. } => About::Host(host),
         };
         let is_it = |slice: &Slice| slice.about == about && moves_bytes(slice, about);
