@@ -35,6 +35,11 @@ fn resident(pid: u32) -> f64 {
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
 }
 
+/// Resident MiB of this process.
+pub fn resident_mib() -> f64 {
+    resident(std::process::id()) / MIB
+}
+
 /// The one child of this process: QEMU, or the runner.
 fn child() -> u32 {
     let me = std::process::id().to_string();

@@ -4,6 +4,7 @@
 //! made from its JSON, which `BENCH_JSON=path` writes too.
 
 mod chart;
+mod checks;
 mod counts;
 mod footprint;
 mod host_counts;
@@ -31,6 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     rows.extend(latency::measure()?);
     rows.extend(throughput::measure()?);
     rows.extend(trace::measure()?);
+    rows.extend(checks::measure()?);
 
     let lines = table::lines(&row::targets(), &rows);
     let json = serde_json::to_value(&lines)?;
