@@ -73,6 +73,9 @@ sim=
 [ "$libdir" = "$prefix/lib64" ] || sim=$(realpath -m --relative-to="$prefix/lib64" "$libdir/$soname")
 DESTDIR=$stage scripts/toolkit.sh "$dir" "$prefix" "$sim" >/dev/null
 install -m 755 "$image" "$own/libexec/hcomm/hcomm-image"
+# For the check core. `make image` builds it; an image from elsewhere may come without.
+plugin=$target_dir/debug/libhcomm_core_plugin.so
+[ ! -e "$plugin" ] || install -m 755 "$plugin" "$own/libexec/hcomm/"
 install -d "$lib/pkgconfig" "$lib/cmake/hcomm-sim"
 install -m 644 "$dir/libhcomm_sim.a" "$lib/"
 install -m 755 "$dir/$soname" "$lib/"

@@ -93,7 +93,7 @@ fn growth() -> Result<f64, Box<dyn Error>> {
     let rig = native(all());
     let (thread, src, dst) = (rig.thread(2048).0, rig.buffer(&[1; PLACE]), rig.buffer(&[2; PLACE]));
     let copy = ListedCopy { thread, dst: dst.addr(), src: src.addr(), len: PLACE as u64 };
-    let mut launch = || -> Result<(), Box<dyn Error>> {
+    let launch = || -> Result<(), Box<dyn Error>> {
         for _ in 0..LAUNCHES {
             rig.copy_list(&[copy], false)?;
         }

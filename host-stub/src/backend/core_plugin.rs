@@ -26,7 +26,7 @@ const MANY: u64 = OWN_ACCESSES as u64 / 4;
 pub struct CorePlugin(PathBuf);
 
 impl CorePlugin {
-    /// Looks for it: `HCOMM_CORE_PLUGIN`, beside the library or program that this function is in, then the target folders.
+    /// Looks for it: `HCOMM_CORE_PLUGIN`, where it is installed, then the target folders.
     ///
     /// # Errors
     /// [`Error::MissingTool`].
@@ -39,9 +39,9 @@ impl CorePlugin {
                 Err(missing(format!("{PLUGIN_VAR} is {}: no such file", path.display())))
             };
         }
-        let beside = super::places::own_file().and_then(|path| Some(path.parent()?.join(PLUGIN)));
+        let installed = crate::installed::folders().into_iter().map(|folder| folder.join(PLUGIN));
         let built = crate::loader::target_folders().into_iter().map(|folder| folder.join("debug").join(PLUGIN));
-        let looked: Vec<_> = beside.into_iter().chain(built).collect();
+        let looked: Vec<_> = installed.chain(built).collect();
         match looked.iter().find(|path| path.is_file()) {
             Some(path) => Ok(Self(path.clone())),
             None => {

@@ -147,11 +147,6 @@ struct Module {
     is_own: bool,
 }
 
-/// The file that this function is in: the program, or the library.
-pub fn own_file() -> Option<PathBuf> {
-    Some(module_of(own_file as fn() -> Option<PathBuf> as *const c_void as u64)?.path)
-}
-
 fn module_of(addr: u64) -> Option<Module> {
     let info = module_info(addr)?;
     let own = module_info(module_of as fn(u64) -> Option<Module> as *const c_void as u64)?;
