@@ -10,6 +10,7 @@ mod footprint;
 mod host_counts;
 mod latency;
 mod row;
+mod schedules;
 mod sizes;
 mod table;
 mod throughput;
@@ -33,6 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     rows.extend(throughput::measure()?);
     rows.extend(trace::measure()?);
     rows.extend(checks::measure()?);
+    rows.extend(schedules::measure()?);
 
     let lines = table::lines(&row::targets(), &rows);
     let json = serde_json::to_value(&lines)?;

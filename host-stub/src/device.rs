@@ -43,7 +43,8 @@ use hcomm_sim::deterministic::seats::Seats;
 use hcomm_sim::deterministic::{FreeRunning, Turn};
 use hcomm_sim::engine::EnginePool;
 use hcomm_sim::event::feed::HostCall;
-use hcomm_sim::event::{Feed, HostThread, Observer, Range, Seed, Trace, What};
+use hcomm_sim::event::{Access, AccessKind, Feed, HostThread, Object, Observer, Range, Seed, Trace, What};
+use hcomm_sim::explore::{self, DeviceTurn};
 use hcomm_sim::fabric::{Channels, Fabric};
 use hcomm_sim::fault::{FaultCounter, FaultLog, FaultRule};
 use hcomm_sim::hosts::{self, spawn_own};
@@ -117,16 +118,29 @@ impl Device {
             }
             (None, _) => None,
         };
-        let turn: Arc<dyn Turn> = match &seats {
-            Some(seats) => Arc::clone(seats) as _,
-            None => Arc::new(FreeRunning::default()),
-        };
+        let schedule = explore::hosts::current();
+        if schedule.is_some() && options.cpu != Cpu::Native {
+            return Err(Error::NotExplored);
+        }
         let image = match options.cpu {
             Cpu::Qemu => Some(Arc::new(Image::open(options.image.as_deref())?)),
             Cpu::Native | Cpu::Linux => None,
         };
         let runner = if options.cpu == Cpu::Linux { Some(RunnerFiles::find()?) } else { None };
         let memory = Arc::new(SharedMemory::new(options.hbm_size)?);
+        let explored = schedule.map(|engine| {
+            let options = DeviceOptions { trace: None, ..options.clone() };
+            engine.note_options(&format!("{options:?}"));
+            let device = engine.add_device(memory.hbm());
+            (engine, device)
+        });
+        // In an exploration, its strategy decides in place of a seed.
+        let seats = seats.filter(|_| explored.is_none());
+        let turn: Arc<dyn Turn> = match (&explored, &seats) {
+            (Some((engine, device)), _) => Arc::new(DeviceTurn::new(Arc::clone(engine), *device)),
+            (None, Some(seats)) => Arc::clone(seats) as _,
+            (None, None) => Arc::new(FreeRunning::default()),
+        };
         let mut alloc = Allocator::new(memory.hbm_base(), memory.hbm_size());
         if checks.is_on(Check::Free) {
             alloc = alloc.with_rest();
@@ -177,21 +191,28 @@ impl Device {
             faults: options.faults.clone(),
             task_timeout: options.task_timeout,
             overlap_is_warning: options.overlap_is_warning,
-            deadlock_limit: match options.deterministic {
-                Some(_) => Some(options.deadlock_limit.unwrap_or(WARN_AFTER)),
-                None => options.deadlock_limit,
+            deadlock_limit: match options.deterministic.is_some() || explored.is_some() {
+                true => Some(options.deadlock_limit.unwrap_or(WARN_AFTER)),
+                false => options.deadlock_limit,
             },
         };
         let kernel_faults = Mutex::new(FaultCounter::new(&options.faults));
         let port = fabric.join(memory.slot() as u32, &shared);
         let name = "stars".to_owned();
-        let thread = match (seats, options.deterministic) {
-            (Some(seats), Some(seed)) => {
+        let is_explored = explored.is_some();
+        let thread = match (explored, seats, options.deterministic) {
+            (Some((engine, device)), ..) => {
+                let scheduler = Scheduler::new(Arc::clone(&shared), cpu, None);
+                let scheduler = scheduler.with_config(config).with_port(port.clone());
+                engine.attach(device, scheduler.explored(device));
+                None
+            }
+            (None, Some(seats), Some(seed)) => {
                 let scheduler = Scheduler::new(Arc::clone(&shared), cpu, None)
                     .with_config(config)
                     .with_port(port.clone())
                     .by_turns(Box::new(Seed::new(seed)));
-                spawn_own(name, move || run_by_turns(scheduler, &seats))
+                Some(spawn_own(name, move || run_by_turns(scheduler, &seats)))
             }
             _ => {
                 let engines = EnginePool::new(&memory, &shared.inbox).map_err(Error::Spawn)?;
@@ -199,10 +220,10 @@ impl Device {
                 let scheduler = Scheduler::new(Arc::clone(&shared), cpu, Some(engines));
                 let scheduler = scheduler.with_config(config).with_hosts(hosts).with_port(port.clone());
                 let inbox = Arc::clone(&shared.inbox);
-                spawn_own(name, move || run(scheduler, &inbox))
+                Some(spawn_own(name, move || run(scheduler, &inbox)))
             }
         };
-        let thread = thread.map_err(Error::Spawn)?;
+        let thread = thread.transpose().map_err(Error::Spawn)?;
         let refused_doorbell = match options.cpu {
             Cpu::Qemu | Cpu::Linux => RefusedDoorbell::ByStatus,
             Cpu::Native => RefusedDoorbell::ByAnswer,
@@ -213,7 +234,8 @@ impl Device {
             shared,
             options,
             comms: Mutex::new(CommTable::new(comm_table, memory.slot())),
-            scheduler: OnceLock::from(thread),
+            scheduler: thread.map_or_else(OnceLock::new, OnceLock::from),
+            is_explored,
             image,
             linux,
             next_stream_id: AtomicU32::new(1),
@@ -336,7 +358,14 @@ impl Device {
 
     /// Reports a copy by the calling thread to the event stream. The copy ends when the result is dropped.
     fn host_copy(&self, reads: Range, writes: Range) -> HostCall<'_> {
-        let events = &self.0.shared.events;
+        let shared = &self.0.shared;
+        shared.turn.host_point();
+        for (range, kind) in [(reads, AccessKind::Read), (writes, AccessKind::Write)] {
+            if range.len != 0 {
+                shared.turn.touch(Access::of(Object::Memory, range.addr, range.len, kind));
+            }
+        }
+        let events = &shared.events;
         let site = events.site();
         events.send(|| What::HostCopy { host: HostThread::current(), reads, writes, site });
         events.host_call()

@@ -127,6 +127,9 @@ pub enum Error {
         "deterministic mode is for the native cpu only: qemu and linux pick their own order; open the device with Cpu::Native"
     )]
     NotDeterministic,
+    /// Exploration of schedules with another CPU.
+    #[error("schedules are explored on the native cpu only: open the device with Cpu::Native")]
+    NotExplored,
     /// The scheduler's thread has ended, by a panic.
     #[error("the device's scheduler has ended")]
     SchedulerGone,

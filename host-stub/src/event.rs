@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::launch::Stream;
 use hcomm_sim::Op;
 use hcomm_sim::check::findings::Receiver;
-use hcomm_sim::event::{HostThread, What};
+use hcomm_sim::event::{Access, AccessKind, HostThread, Object, What};
 use hcomm_sim::stream_event::EventMark;
 
 /// The last record of an event.
@@ -71,6 +71,9 @@ impl Event {
     /// A failed device.
     pub fn is_reached(&self) -> Result<bool, Error> {
         self.device.0.check_alive()?;
+        let turn = &self.device.0.shared.turn;
+        turn.host_point();
+        turn.touch(Access::new(Object::Event(self.number), AccessKind::Read));
         let is_reached = self.last().as_ref().is_some_and(|record| record.mark.reached_at().is_some());
         if is_reached {
             self.observe();

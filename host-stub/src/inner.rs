@@ -59,6 +59,8 @@ pub(crate) struct Inner {
     pub(crate) findings: Option<Arc<Findings>>,
     /// The way of its events to a trace file, if it has one.
     pub(crate) recording: Option<Arc<Recording>>,
+    /// It takes part in an exploration: its scheduler has no thread.
+    pub(crate) is_explored: bool,
     /// Id of the process that has opened it.
     pub(crate) owner: u32,
 }
@@ -88,7 +90,8 @@ impl Inner {
     pub(crate) fn scheduler_gone(&self) -> bool {
         // A scheduler that has crashed has failed the device first.
         let has_crashed = || self.shared.failed.is_set() && self.shared.inbox.is_closed();
-        self.is_forked() || has_crashed() || self.scheduler.get().is_none_or(JoinHandle::is_finished)
+        let has_ended = || !self.is_explored && self.scheduler.get().is_none_or(JoinHandle::is_finished);
+        self.is_forked() || has_crashed() || has_ended()
     }
 
     /// Whether this is a copy of the device in a forked child, which has none of its threads.
@@ -125,6 +128,9 @@ impl Inner {
     fn as_error(&self, mut take: impl FnMut() -> Option<Report>) -> Result<(), Error> {
         while let Some(report) = take() {
             let is_error = self.shared.checks.level(report.check()) == Level::Error && !report.is_warning();
+            if is_error && self.is_explored {
+                self.shared.turn.report(&report.to_string());
+            }
             match report {
                 Report::Race(race) if is_error => return Err(Error::Race(race)),
                 Report::Uninitialised(read) if is_error => return Err(Error::Uninitialised(read)),
@@ -165,6 +171,7 @@ impl Inner {
         let Some(findings) = &self.findings else { return };
         self.shared.events.flush();
         while let Some(report) = findings.take_any() {
+            self.shared.turn.report(&report.to_string());
             // A standard error that is closed or full is no reason to stop.
             let _ = without_write_signals(|| {
                 writeln!(std::io::stderr(), "hcomm-sim: found, and no call has returned it: {report}")
@@ -173,6 +180,7 @@ impl Inner {
     }
 
     pub(crate) fn allocate(&self, len: u64, kind: Kind) -> Result<DeviceAddr, Error> {
+        self.shared.turn.host_point();
         let _call = self.shared.events.host_call();
         Ok(DeviceAddr(self.shared.allocate(len, kind)?))
     }
@@ -190,6 +198,7 @@ impl Inner {
     /// Frees without a look at what the checks have found.
     pub(crate) fn free_unchecked(&self, addr: DeviceAddr) -> Result<(), Error> {
         self.check_owner()?;
+        self.shared.turn.host_point();
         let _call = self.shared.events.host_call();
         Ok(self.shared.free_user(addr.0)?)
     }

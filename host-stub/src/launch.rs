@@ -21,7 +21,7 @@ use crate::product::Side;
 use hcomm_sim::alloc::Kind;
 use hcomm_sim::check::findings::Receiver;
 use hcomm_sim::deterministic::{HostWait, NoTurn};
-use hcomm_sim::event::{HostThread, SiteId, What};
+use hcomm_sim::event::{Access, AccessKind, HostThread, Object, SiteId, What};
 use hcomm_sim::host_transfer::HostWork;
 use hcomm_sim::inbox::Command;
 use hcomm_sim::reduce::Reduce;
@@ -228,15 +228,23 @@ impl Stream {
     /// Adds an operation to the stream. Gives its place among all operations.
     pub(crate) fn submit(&self, op: Op) -> Result<u64, Error> {
         self.device.0.check_alive()?;
+        self.device.0.shared.turn.host_point();
         let events = &self.device.0.shared.events;
         let _call = events.host_call();
         let (host, stream_id, operation) = (HostThread::current(), self.id(), op.name());
         let site = if matches!(op, Op::HostTransfer(_) | Op::HostWork(_)) { events.site() } else { SiteId::UNKNOWN };
         events.send(|| What::Submitted { host, stream_id, operation, site });
         let place = self.shared.submit();
+        self.touch_place(place);
         self.device.0.shared.inbox.send(Command::Submit(self.id(), op));
         self.device.0.shared.turn.host_passes();
         Ok(place)
+    }
+
+    /// The operation in this place is about to be handed over.
+    fn touch_place(&self, place: u64) {
+        let access = Access::of(Object::Operations(self.id()), place, 1, AccessKind::Write);
+        self.device.0.shared.turn.touch(access);
     }
 
     /// The device that it belongs to.
@@ -294,6 +302,7 @@ impl Stream {
     fn wait_for(&self, timeout: Duration) -> Result<(), Error> {
         let waiting = self.shared.begin_wait(timeout != Duration::MAX);
         if waiting.needs_look() {
+            self.touch_place(waiting.target());
             let (host, stream_id, operation) = (HostThread::current(), self.id(), Op::Synchronize.name());
             let site = SiteId::UNKNOWN;
             self.device.0.shared.events.send(|| What::Submitted { host, stream_id, operation, site });
@@ -304,7 +313,8 @@ impl Stream {
 
     fn wait_with(&self, waiting: &Waiting<'_>, timeout: Duration) -> Result<(), Error> {
         let (stream_id, mut outstanding, mut ended) = (self.id(), 0, None);
-        let waited = self.device.0.shared.turn.host_waits(HostWait::Operations(timeout), &mut |slice| {
+        let wait = HostWait::Operations { limit: timeout, stream: stream_id, place: waiting.target() };
+        let waited = self.device.0.shared.turn.host_waits(wait, &mut |slice| {
             let mut is_done = |slice| {
                 match waiting.wait(slice) {
                     Waited::Done(Some(error)) => ended = Some(Err(Error::Device(error))),

@@ -11,6 +11,7 @@
 //! | [`library`] | reads kernel libraries of the Linux CPU |
 //! | [`mod@file`] | opens files that a user names, without waiting, and reads them up to a limit |
 //! | [`signals`] | turns signals of writes into errors |
+//! | [`explore`] | runs a test under many schedules, and repeats the one that fails |
 //! | [`trace`] | files with the timeline of a run |
 //! | [`product`] | the products, and what threads of each engine may do on them |
 //! | [`backend`] | the AI CPU: threads of the host ([`Cpu::Native`]), the AArch64 image in QEMU ([`Cpu::Qemu`]), or a process that loads AArch64 libraries ([`Cpu::Linux`]) |
@@ -67,6 +68,7 @@ pub mod control;
 mod device;
 mod error;
 mod event;
+pub mod explore;
 pub mod file;
 mod inner;
 mod installed;

@@ -46,6 +46,12 @@ pub trait Cpu: Send {
     /// [`CpuFault`]: it never will.
     fn poll(&mut self, core: usize) -> Result<Option<Returned>, CpuFault>;
 
+    /// Whether [`poll`](Self::poll) would tell that the kernel on `core` has ended, or never will.
+    fn has_ended(&self, core: usize) -> bool {
+        let _ = core;
+        true
+    }
+
     /// Whether end and doorbells of a kernel are seen only by polling. Otherwise the CPU notifies the scheduler.
     fn is_polled(&self) -> bool;
 

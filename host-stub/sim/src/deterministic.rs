@@ -1,10 +1,14 @@
 //! Who may run, and what time it is: kernels, scheduler and host threads ask a [`Turn`] before they go on.
 //!
-//! [`FreeRunning`] lets everybody run at once, in the time of the host. In deterministic mode [`seats`] lets one run at a time.
+//! [`FreeRunning`] lets everybody run at once, in the time of the host. In deterministic mode [`seats`] lets one run at a time,
+//! and so does the engine of an [exploration](crate::explore).
 
 pub mod seats;
 
 use std::time::{Duration, Instant};
+
+use crate::event::access::{Access, Object};
+use crate::ids::StreamId;
 
 /// How often a host that waits looks whether the device still works.
 const WAIT_SLICE: Duration = Duration::from_secs(1);
@@ -31,8 +35,15 @@ pub enum NoTurn {
 pub enum HostWait {
     /// An answer of the scheduler. Limit in real time; in deterministic mode it has none but that something goes on.
     Answer(Duration),
-    /// Operations of a stream. Limit in the time of the device.
-    Operations(Duration),
+    /// Operations of a stream.
+    Operations {
+        /// In the time of the device.
+        limit: Duration,
+        /// The stream.
+        stream: StreamId,
+        /// Place of the last one.
+        place: u64,
+    },
 }
 
 /// Decides who may run, and knows the time of the device. A method that is an actor's turn returns when the actor may go on.
@@ -70,11 +81,60 @@ pub trait Turn: Send + Sync {
     /// If `core` was expelled since it kept its turn for too long: the limit. Says so once.
     fn take_stuck(&self, core: usize) -> Option<Duration>;
 
+    /// Whether [`take_stuck`](Self::take_stuck) would tell of `core`.
+    fn is_stuck(&self, core: usize) -> bool {
+        let _ = core;
+        false
+    }
+
     /// There is something to do for the scheduler. Whether it hears of it by this; otherwise its thread has to be woken.
     fn wakes_scheduler(&self) -> bool;
 
-    /// Something that a host may wait for has happened.
-    fn wake_hosts(&self);
+    /// So many operations of a stream have completed.
+    fn wake_hosts(&self, stream: StreamId, completed: u64);
+
+    /// The scheduler has answered a host thread.
+    fn answered(&self) {}
+
+    /// Whether schedules are explored: what each step uses is to be told.
+    fn explores(&self) -> bool {
+        false
+    }
+
+    /// The step that is being made uses this.
+    fn touch(&self, access: Access) {
+        let _ = access;
+    }
+
+    /// The kernel on `core` enters a call: others may go before it.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    fn enter_call(&self, core: usize) -> Result<(), Gone> {
+        self.yield_core(core)
+    }
+
+    /// The kernel on `core` looks at the head of a queue, or at its status: what it waits for next is a change of those.
+    fn core_looks(&self, core: usize, sq_id: u32, object: Object) {
+        let _ = (core, sq_id, object);
+    }
+
+    /// The kernel on `core` reads the clock.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    fn clock(&self, core: usize) -> Result<Duration, Gone> {
+        self.yield_core(core)?;
+        Ok(self.now())
+    }
+
+    /// The calling host thread is about to do what others can see: they may go before it.
+    fn host_point(&self) {}
+
+    /// The device has failed, or a check has found something.
+    fn report(&self, text: &str) {
+        let _ = text;
+    }
 
     /// The calling host thread lets the device go before it.
     fn host_passes(&self);
@@ -133,12 +193,12 @@ impl Turn for FreeRunning {
         false
     }
 
-    fn wake_hosts(&self) {}
+    fn wake_hosts(&self, _stream: StreamId, _completed: u64) {}
 
     fn host_passes(&self) {}
 
     fn host_waits(&self, wait: HostWait, is_done: &mut dyn FnMut(Duration) -> bool) -> Result<(), NoTurn> {
-        let (HostWait::Answer(limit) | HostWait::Operations(limit)) = wait;
+        let (HostWait::Answer(limit) | HostWait::Operations { limit, .. }) = wait;
         let started = Instant::now();
         loop {
             let left = limit.saturating_sub(started.elapsed());
@@ -179,10 +239,11 @@ mod tests {
             asked.len() == 2
         });
         assert_eq!((waited, asked), (Ok(()), vec![WAIT_SLICE; 2]));
-        let waited = turn.host_waits(HostWait::Operations(Duration::ZERO), &mut |slice| {
-            assert_eq!(slice, Duration::ZERO);
-            false
-        });
+        let waited =
+            turn.host_waits(HostWait::Operations { limit: Duration::ZERO, stream: 1, place: 1 }, &mut |slice| {
+                assert_eq!(slice, Duration::ZERO);
+                false
+            });
         assert_eq!(waited, Err(NoTurn::TimedOut));
         assert_eq!((turn.yield_core(0), turn.take_stuck(0), turn.wakes_scheduler()), (Ok(()), None, false));
     }

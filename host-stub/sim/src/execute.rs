@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::decode::{self, Action, Effect, Task, Until};
 use super::engine::{INLINE_LEN, Job, Transfer};
 use super::error::{DeviceError, TaskError};
-use super::event::{NotifyUser, Range, TaskPlace, What};
+use super::event::{Access, AccessKind, NotifyUser, Object, Range, TaskPlace, What};
 use super::fault::Fault;
 use super::memory::{Memory, OutsideHbm};
 use super::notify::RecordedBy;
@@ -39,6 +39,7 @@ impl<M: Memory> Scheduler<M> {
 
     fn carry_out(&mut self, sq_id: u32, sqe: &[u8; 64]) -> Result<(), TaskError> {
         let task = decode::decode(self.shared.soc, sqe)?;
+        self.touch_task(sq_id, task.action);
         self.tell_start(sq_id, task.action);
         match task.action {
             Action::Sdma { .. } => self.transfer(sq_id, &task),
@@ -182,6 +183,8 @@ impl<M: Memory> Scheduler<M> {
         }
         let waiting = self.notifies.record(id, effect, by, before)?;
         let to = self.notifies.value(id);
+        let kind = if effect == Effect::Set && from & 1 == 0 { AccessKind::Set } else { AccessKind::Write };
+        self.shared.turn.touch(Access::new(Object::Notify(id), kind));
         self.shared.events.tell(|| What::NotifySet { id, by: user, from, to });
         for sq_id in waiting {
             if let Some(wait) = self.queue_mut(sq_id).and_then(|queue| queue.wait.as_mut()) {
@@ -198,6 +201,8 @@ impl<M: Memory> Scheduler<M> {
         let Some(queue) = self.queues.get_mut(sq_id) else { return Ok(()) };
         if let Some(before) = taken {
             queue.before.join(before);
+            let kind = if until == Until::Set { AccessKind::Take } else { AccessKind::Write };
+            self.shared.turn.touch(Access::new(Object::Notify(id), kind));
             let (by, to) = (NotifyUser::Task(place(queue)), self.notifies.value(id));
             self.shared.events.tell(|| What::NotifyTaken { id, by, to });
             self.task_done(sq_id);
@@ -249,6 +254,37 @@ impl<M: Memory> Scheduler<M> {
         self.shared.counters.tasks.fetch_add(1, Ordering::Relaxed);
         if let Some(entry) = self.shared.queues.get(sq_id) {
             entry.tasks.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// In an exploration, tells what the task at the head of a queue uses, but for notifies.
+    fn touch_task(&self, sq_id: u32, action: Action) {
+        let turn = &self.shared.turn;
+        if !turn.explores() {
+            return;
+        }
+        let Some(queue) = self.queues.get(sq_id) else { return };
+        turn.touch(Access::of(Object::Entries(sq_id), queue.done_total, 1, AccessKind::Await));
+        turn.touch(Access::of(Object::Head(sq_id), queue.done_total, 1, AccessKind::Write));
+        match action {
+            Action::Sdma { src, dst, len, .. } => {
+                let (src, dst) = (Range { addr: src, len: len.into() }, Range { addr: dst, len: len.into() });
+                self.touch_bytes(&[src], dst);
+            }
+            Action::WriteValue { addr, .. } => self.touch_bytes(&[], Range { addr, len: 4 }),
+            Action::PlaceHolder
+            | Action::Record { .. }
+            | Action::RemoteRecord { .. }
+            | Action::Wait { .. }
+            | Action::UbDoorbell { .. } => {}
+        }
+    }
+
+    /// In an exploration, tells which bytes a step reads and writes.
+    pub(crate) fn touch_bytes(&self, reads: &[Range], writes: Range) {
+        let used = reads.iter().map(|range| (*range, AccessKind::Read)).chain([(writes, AccessKind::Write)]);
+        for (Range { addr, len }, kind) in used.filter(|(range, _)| range.len != 0) {
+            self.shared.turn.touch(Access::of(Object::Memory, addr, len, kind));
         }
     }
 

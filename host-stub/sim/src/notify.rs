@@ -200,6 +200,16 @@ impl NotifyTable {
         Ok(waiting)
     }
 
+    /// Whether [`take`](Self::take) would end a wait, or fail.
+    pub fn can_take(&self, id: u32, until: Until) -> bool {
+        let Some(register) = self.registers.get(&id) else { return true };
+        match until {
+            Until::Set => register.value & 1 != 0,
+            Until::AnyOf(bits) => register.value & bits != 0,
+            Until::Equal(value) => register.value == value,
+        }
+    }
+
     /// Ends a wait if what it waits for is there, which is cleared: gives what has happened before.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use super::check::list::{Check, Level};
 use super::cpu::{CpuFault, Refusals, RefusedCall, Returned};
 use super::decode::{Effect, Until};
 use super::error::{DeviceError, HostTransferError, TaskError};
-use super::event::{NotifyUser, Origin, Range, What};
+use super::event::{Access, AccessKind, NotifyUser, Object, Origin, Range, What};
 use super::execute::deadline;
 use super::host_stream::{Ended, Queued, Running, StreamWait};
 use super::host_transfer::HostWork;
@@ -39,7 +39,7 @@ impl<M: Memory> Scheduler<M> {
     }
 
     /// Ends the operation of a stream that has completed, and starts the next one if it can.
-    fn step_stream(&mut self, id: StreamId, now: Duration) -> bool {
+    pub(crate) fn step_stream(&mut self, id: StreamId, now: Duration) -> bool {
         let Some(stream) = self.streams.get_mut(id) else { return false };
         match stream.running.take() {
             Some(running) => self.step_launch(id, running, now),
@@ -123,6 +123,7 @@ impl<M: Memory> Scheduler<M> {
                 Ok(Some(before)) => {
                     stream.before.join(before);
                     stream.wait = None;
+                    self.shared.turn.touch(Access::new(Object::Notify(notify_id), AccessKind::Take));
                     let (by, to) = (NotifyUser::Stream(id), self.notifies.value(notify_id));
                     self.shared.events.tell(|| What::NotifyTaken { id: notify_id, by, to });
                     None
@@ -169,6 +170,7 @@ impl<M: Memory> Scheduler<M> {
             alloc.check_user(range.addr, range.len)?;
         }
         drop(alloc);
+        self.touch_bytes(&[reads], writes);
         self.shared.events.tell(|| What::StreamTransfer { stream_id, reads: [reads, Range::default()], writes });
         run(&*self.shared.memory).expect("what is allocated is in hbm");
         self.shared.counters.tasks.fetch_add(1, Ordering::Relaxed);
@@ -193,6 +195,7 @@ impl<M: Memory> Scheduler<M> {
             let reads = [src, if reduce.is_some() { dst } else { Range::default() }];
             What::StreamTransfer { stream_id, reads, writes: dst }
         });
+        self.touch_bytes(&[Range { addr: src, len }], Range { addr: dst, len });
         let memory = &self.shared.memory;
         match reduce {
             None => memory.copy(dst, src, len),
@@ -288,7 +291,7 @@ impl<M: Memory> Scheduler<M> {
     }
 
     /// Takes the new tails of all active queues.
-    fn observe_all(&mut self) {
+    pub(crate) fn observe_all(&mut self) {
         for place in 0..self.queues.active().len() {
             let sq_id = self.queues.active()[place];
             if let Err(error) = self.observe(sq_id) {
@@ -332,7 +335,7 @@ impl<M: Memory> Scheduler<M> {
     }
 
     /// The completion rule: the kernel has returned, and if the launch asks for it, what it has queued is done.
-    fn is_complete(&mut self, id: StreamId, running: &mut Running, returned: &Returned) -> bool {
+    pub(crate) fn is_complete(&mut self, id: StreamId, running: &mut Running, returned: &Returned) -> bool {
         if running.queued.is_none() {
             if self.has_unseen_doorbell(returned) {
                 return false;
@@ -446,15 +449,21 @@ impl<M: Memory> Scheduler<M> {
         None
     }
 
+    /// Whether tasks of launches of a stream that have ended are still to come.
+    pub(crate) fn has_outstanding_work(&self, id: StreamId) -> bool {
+        let ended = self.streams.get(id).into_iter().flat_map(|stream| &stream.ended);
+        // What may be another stream's is neither waited for nor judged.
+        let mut queued = ended.flat_map(|ended| &ended.queued).filter(|queued| queued.is_sure);
+        queued.any(|queued| self.is_outstanding(queued))
+    }
+
     /// What the host sees when it synchronises: waits until what its launches have queued is done, and gives the error that
     /// they leave behind. `None`: not yet.
     fn end_of_operation(&mut self, id: StreamId) -> Option<Option<DeviceError>> {
-        let stream = self.streams.get(id)?;
-        // What may be another stream's is neither waited for nor judged.
-        let queued = || stream.ended.iter().flat_map(|ended| &ended.queued).filter(|queued| queued.is_sure);
-        if queued().any(|queued| self.is_outstanding(queued)) {
+        if self.has_outstanding_work(id) {
             return None;
         }
+        let stream = self.streams.get(id)?;
         let failed = stream.failed;
         let unordered = stream.ended.iter().filter(|ended| !ended.drained).find_map(|ended| {
             let is_ordered = |queued: &&Queued| !queued.is_sure || stream.before.time_of(queued.sq_id) >= queued.tasks;

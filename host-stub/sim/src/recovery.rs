@@ -22,6 +22,7 @@ impl<M: Memory> Scheduler<M> {
         for &sq_id in ids {
             self.drop_tasks(sq_id, "suspended");
             self.shared.events.tell(|| What::QueueSuspended { sq_id });
+            self.shared.touch_status(sq_id);
             if let Some(queue) = self.queue_mut(sq_id) {
                 if !queue.suspended {
                     queue.suspended_after = launches;
@@ -96,9 +97,11 @@ impl<M: Memory> Scheduler<M> {
                     ids.iter().for_each(|sq_id| self.restart_queue(*sq_id));
                     // The caller may have stopped waiting.
                     let _ = reply.try_send(());
+                    self.shared.turn.answered();
                 }
                 Recovery::Restart(reply) => {
                     let _ = reply.try_send(self.restart());
+                    self.shared.turn.answered();
                 }
             }
         }
@@ -130,6 +133,7 @@ impl<M: Memory> Scheduler<M> {
 
     /// Empties a queue: head and tail are 0, and the device crate finds that out by the epoch. Its faults end.
     fn restart_queue(&mut self, sq_id: u32) {
+        self.shared.touch_status(sq_id);
         let Some(queue) = self.queue_mut(sq_id) else { return };
         (queue.head, queue.rung, queue.count) = (0, 0, 0);
         (queue.stopped, queue.suspended) = (false, false);

@@ -3,6 +3,7 @@
 //! One thread of a device owns a [`Scheduler`] and calls [`step`](Scheduler::step); all other threads send it a [`Command`].
 
 mod by_turns;
+mod explored;
 mod halt_watch;
 mod launches;
 mod queues;
@@ -148,6 +149,7 @@ impl<M: Memory> Scheduler<M> {
                 self.suspend(&ids);
                 // The caller may have stopped waiting.
                 let _ = reply.try_send(());
+                self.shared.turn.answered();
             }
             Command::Recover(recovery) => self.requests.recoveries.push(recovery),
             Command::AddStream(shared) => {
@@ -234,6 +236,7 @@ impl<M: Memory> Scheduler<M> {
             }
             // The caller may have stopped waiting.
             let _ = reply.try_send(());
+            shared.turn.answered();
             false
         });
     }
@@ -464,9 +467,13 @@ impl<M: Memory> Scheduler<M> {
         // Before any thread that waits is released.
         self.end_halt();
         self.shared.events.tell(|| What::Error(error.clone()));
+        if self.shared.turn.explores() && !self.failed() {
+            self.shared.turn.report(&error.to_string());
+        }
         let first = self.shared.failed.set(error);
         self.tell_peers(Some(&first));
         for queue in self.queues.iter() {
+            self.shared.touch_status(queue.config.sq_id);
             Registers::of(&*self.shared.memory, queue.config.sq_id).set_state(QueueStatus::REFUSING);
         }
         self.end_all(&first);

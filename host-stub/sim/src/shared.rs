@@ -13,7 +13,7 @@ use super::check::contents;
 use super::check::list::{Check, Checks};
 use super::deterministic::{HostWait, Turn};
 use super::error::{DeviceError, DoorbellError};
-use super::event::{Feed, HostThread, Origin, Range, SiteId, What};
+use super::event::{Access, AccessKind, Feed, HostThread, Object, Origin, Range, SiteId, What};
 use super::fault::FaultLog;
 use super::inbox::{Command, Inbox};
 use super::memory::Memory;
@@ -107,6 +107,7 @@ impl<M: Memory> Shared<M> {
         let site = self.events.site();
         let mut alloc = self.lock_alloc();
         let addr = alloc.allocate(len, kind)?;
+        self.turn.touch(Access::new(Object::Allocations, AccessKind::Write));
         if kind == Kind::User && self.checks.is_on(Check::Init) {
             contents::fill(&*self.memory, addr, len).expect("what is allocated is in hbm");
         }
@@ -142,6 +143,8 @@ impl<M: Memory> Shared<M> {
         let site = host.map_or(SiteId::UNKNOWN, |_| self.events.site());
         let mut alloc = self.lock_alloc();
         let len = free(&mut alloc, addr)?;
+        self.turn.touch(Access::new(Object::Allocations, AccessKind::Write));
+        self.turn.touch(Access::of(Object::Memory, addr, len, AccessKind::Write));
         self.events.send(|| What::Free { host, range: Range { addr, len }, site });
         // Under the lock: the range cannot have been allocated again.
         for (start, len) in alloc.take_unused() {
@@ -174,8 +177,14 @@ impl<M: Memory> Shared<M> {
         registers.enable(generation);
     }
 
+    /// The state of a queue changes.
+    pub(crate) fn touch_status(&self, sq_id: u32) {
+        self.turn.touch(Access::new(Object::Status(sq_id), AccessKind::Write));
+    }
+
     /// Lets the status of a queue say that its doorbells are refused.
     pub fn announce_refused_doorbell(&self, sq_id: u32) {
+        self.touch_status(sq_id);
         Registers::of(&*self.memory, sq_id).set_state(QueueStatus::REFUSING);
         self.inbox.send(Command::Refused(sq_id));
     }
@@ -185,6 +194,7 @@ impl<M: Memory> Shared<M> {
     /// # Panics
     /// If there is no such queue.
     pub fn free_queue(&self, sq_id: u32) {
+        self.touch_status(sq_id);
         Registers::of(&*self.memory, sq_id).set_state(QueueStatus::FREE);
         self.queue_entry(sq_id).depth.store(0, Ordering::Release);
     }
@@ -237,6 +247,10 @@ impl<M: Memory> Shared<M> {
         // Before the doorbell: its tasks may start at once.
         self.events.rung(sq_id, from, new, depth, Some(origin));
         self.events.send(|| What::Doorbell { by: Some(origin), sq_id, tail });
+        if self.turn.explores() {
+            self.turn.touch(Access::of(Object::Entries(sq_id), total - u64::from(new), new.into(), AccessKind::Write));
+            self.turn.touch(Access::new(Object::Tail(sq_id), AccessKind::Write));
+        }
         registers.ring(tail);
         // Pairs with the fence of `Scheduler::retire`: either we see `noticed` unset, or the scheduler sees the new doorbell.
         fence(Ordering::SeqCst);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::deterministic::{FreeRunning, Turn};
 use super::error::DeviceError;
+use super::event::{Access, AccessKind, Object};
 pub use super::host_transfer::{HostTransfer, HostWork};
 pub use super::ids::StreamId;
 use super::kernel::KernelEntry;
@@ -166,6 +167,11 @@ impl Waiting<'_> {
         self.needs_look
     }
 
+    /// Place of the last operation that it waits for.
+    pub fn target(&self) -> u64 {
+        self.waiter.target
+    }
+
     /// Waits, but for at most `timeout`.
     pub fn wait(&self, timeout: Duration) -> Waited {
         let (stream, target) = (self.stream, self.waiter.target);
@@ -318,12 +324,13 @@ impl StreamShared {
             state.looks.pop_front();
         }
         // Release: a host that does not lock to look sees what the operation has done.
-        self.completed.fetch_add(1, Ordering::Release);
+        let completed = self.completed.fetch_add(1, Ordering::Release) + 1;
         if state.error.is_none() {
             state.error = error;
         }
         self.changed.notify_all();
-        self.turn.wake_hosts();
+        self.turn.touch(Access::of(Object::Completed(self.id), completed, 1, AccessKind::Write));
+        self.turn.wake_hosts(self.id, completed);
     }
 
     /// Operations that have not completed.
@@ -332,7 +339,8 @@ impl StreamShared {
         state.submitted - self.completed() - state.looks.len() as u64
     }
 
-    fn completed(&self) -> u64 {
+    /// Operations that have completed.
+    pub fn completed(&self) -> u64 {
         self.completed.load(Ordering::Acquire)
     }
 

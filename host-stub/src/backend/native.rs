@@ -3,7 +3,6 @@
 //! A launch has a current core, which a thread-local names while the kernel runs: the functions `hcomm_port_*` of the device
 //! crate find the device by it.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,9 +31,10 @@ use hcomm_mapping::SharedMemory;
 use hcomm_sim::KernelLaunch;
 use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, Refusals, RefusedCall, Returned};
 use hcomm_sim::deterministic::{Gone, pause};
-use hcomm_sim::event::{Origin, SiteId, What};
+use hcomm_sim::event::{Object, Origin, SiteId, What};
 use hcomm_sim::hosts::spawn_own;
 use hcomm_sim::inbox::Command;
+use hcomm_sim::panics::panic_text;
 use hcomm_sim::queue::Registers;
 use hcomm_sim::records::RecordReader;
 use hcomm_sim::shared::Shared;
@@ -153,6 +153,11 @@ impl Cpu for NativeCpu {
         lock(&worker.outcome).take().transpose()
     }
 
+    fn has_ended(&self, core: usize) -> bool {
+        let is_there = |worker: &Worker| lock(&worker.outcome).is_some();
+        self.shared.turn.is_stuck(core) || self.workers[core].as_ref().is_some_and(is_there)
+    }
+
     fn is_polled(&self) -> bool {
         false
     }
@@ -218,14 +223,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn panic_text(payload: &(dyn Any + Send)) -> &str {
-    match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
-        (Some(text), _) => text,
-        (None, Some(text)) => text,
-        (None, None) => "payload without text",
-    }
-}
-
 /// What the thread of a running kernel belongs to.
 struct Current {
     shared: Arc<Shared<SharedMemory>>,
@@ -281,6 +278,11 @@ fn with_registers<R>(sq_id: u32, otherwise: R, ask: impl FnOnce(Registers<'_, Sh
     with_current(None, ask).unwrap_or(otherwise)
 }
 
+/// The kernel looks at head or status of a queue.
+fn look_at(queue: QueueId, object: Object) {
+    with_current((), |current| current.shared.turn.core_looks(current.origin.core, queue.sq_id(), object));
+}
+
 /// The platform of a host process: each thread's running kernel says which device it is of.
 struct NativePlatform;
 
@@ -299,7 +301,7 @@ unsafe impl CurrentCore for CurrentKernel {
     fn get() -> *const c_void {
         // In deterministic mode others may go first. A kernel that was given up keeps its core: what it asks of the queues is
         // refused.
-        let _ = with_current(Ok(()), Current::turn);
+        let _ = with_current(Ok(()), |current| current.shared.turn.enter_call(current.origin.core));
         CORE.get()
     }
 
@@ -314,10 +316,12 @@ impl Platform for NativePlatform {
     }
 
     fn head(&self, queue: QueueId) -> Result<u32, ReadFailed> {
+        look_at(queue, Object::Head(queue.sq_id()));
         with_registers(queue.sq_id(), Err(GIVEN_UP), |registers| Ok(registers.head()))
     }
 
     fn status(&self, queue: QueueId) -> Result<QueueStatus, ReadFailed> {
+        look_at(queue, Object::Status(queue.sq_id()));
         // A kernel that was given up finds its threads freed.
         with_registers(queue.sq_id(), Ok(QueueStatus::FREE), |registers| Ok(registers.status()))
     }
@@ -350,8 +354,9 @@ impl Platform for NativePlatform {
 
     fn now_us(&self) -> u64 {
         // Given up: every wait of the kernel is over.
-        let now =
-            |current: &Current| current.turn().map_or(u64::MAX, |()| current.shared.turn.now().as_micros() as u64);
+        let now = |current: &Current| {
+            current.shared.turn.clock(current.origin.core).map_or(u64::MAX, |now| now.as_micros() as u64)
+        };
         with_current(0, now)
     }
 

@@ -71,7 +71,9 @@ impl From<Error> for Failure {
         match error {
             // Device memory is exhausted only by the sizes in the arguments.
             Error::Load(_) | Error::BadBuffSize(_) | Error::ZeroCclBuffer | Error::Alloc(_) => Self::Usage(text),
-            Error::Refused(_) | Error::UnsupportedFault(_) | Error::NotDeterministic => Self::Unsupported(text),
+            Error::Refused(_) | Error::UnsupportedFault(_) | Error::NotDeterministic | Error::NotExplored => {
+                Self::Unsupported(text)
+            }
             Error::MissingTool { .. } | Error::CorePlugin(_) | Error::CoreUnavailable(_) => Self::Unsupported(text),
             Error::Device(error) | Error::AlreadyFailed(error) => Self::Runtime(text, error.runtime_code()),
             Error::Race(_) | Error::Uninitialised(_) | Error::EarlyTask(_) | Error::StrayAccess(_) => {

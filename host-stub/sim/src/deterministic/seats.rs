@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::{Gone, HostWait, NoTurn, Turn};
 use crate::event::chooser::{Actor, Chooser};
+use crate::ids::StreamId;
 
 /// What a turn takes, so that a kernel that only looks at the clock sees it go on.
 const TURN_NS: u64 = 100;
@@ -265,7 +266,7 @@ impl Seats {
     fn actor(&self, seat: usize) -> Actor {
         match seat {
             STARS => Actor::Stars,
-            seat if seat <= self.cores => Actor::Core(seat - 1),
+            seat if seat <= self.cores => Actor::Core { device: 0, core: seat - 1 },
             seat => Actor::Host(seat - self.cores - 1),
         }
     }
@@ -366,7 +367,7 @@ impl Turn for Seats {
         true
     }
 
-    fn wake_hosts(&self) {
+    fn wake_hosts(&self, _stream: StreamId, _completed: u64) {
         self.wake(self.cores + 1..usize::MAX);
     }
 
@@ -381,7 +382,7 @@ impl Turn for Seats {
         let host = self.enter();
         let until = match wait {
             HostWait::Answer(_) => None,
-            HostWait::Operations(limit) => Some(self.now().saturating_add(limit)),
+            HostWait::Operations { limit, .. } => Some(self.now().saturating_add(limit)),
         };
         while !is_done(Duration::ZERO) {
             match until {

@@ -1,5 +1,6 @@
-//! Who goes on next in deterministic mode.
+//! Who goes on next in deterministic mode, and in an exploration of schedules.
 
+use super::access::Access;
 use crate::random::SplitMix;
 
 /// Something that can go on.
@@ -10,19 +11,44 @@ pub enum Actor {
     /// A transfer that an SDMA engine has begun, by its place in the list of those.
     Transfer(usize),
     /// A queue: looks at its doorbell, and starts one task.
-    Queue(u32),
+    Queue {
+        /// Number of its device in the run.
+        device: u32,
+        /// The queue.
+        sq_id: u32,
+    },
     /// The host streams.
     Streams,
+    /// One host stream.
+    Stream {
+        /// Number of its device in the run.
+        device: u32,
+        /// The stream.
+        id: u32,
+    },
     /// The kernel on a core.
-    Core(usize),
-    /// A thread of the host inside a call that waits.
+    Core {
+        /// Number of its device in the run.
+        device: u32,
+        /// The core.
+        core: usize,
+    },
+    /// A thread of the host.
     Host(usize),
 }
 
 /// Decides who goes on. The same decisions give the same run.
 pub trait Chooser: Send {
-    /// Index in `ready`, which has at least two actors, of the one that goes on.
+    /// Index in `ready` of the one that goes on. It has at least two actors, in an exploration at least one.
     fn choose(&mut self, ready: &[Actor]) -> usize;
+
+    /// The one that was chosen last has come to its next choice, and has used this. Told in an exploration alone.
+    fn ran(&mut self, accesses: &[Access]) {
+        let _ = accesses;
+    }
+
+    /// Nothing could go on, and time has gone to the next deadline. Told in an exploration alone.
+    fn time_passed(&mut self) {}
 }
 
 /// One choice in so many changes how fast each actor is.
@@ -49,7 +75,7 @@ impl Seed {
 impl Chooser for Seed {
     fn choose(&mut self, ready: &[Actor]) -> usize {
         // What the scheduler does next has no speed of its own.
-        if ready.iter().any(|actor| matches!(actor, Actor::Transfer(_) | Actor::Queue(_) | Actor::Streams)) {
+        if ready.iter().any(|actor| matches!(actor, Actor::Transfer(_) | Actor::Queue { .. } | Actor::Streams)) {
             return self.random.below(ready.len() as u64) as usize;
         }
         for actor in ready {

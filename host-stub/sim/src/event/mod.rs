@@ -8,12 +8,14 @@
 //! | [`recorder`] | an observer that keeps all events: the [`Trace`] of a device |
 //! | [`owner`] | who queued the task in each slot of a ring |
 //! | [`site`] | [`Sites`]: places in programs that events name, as return addresses
-//! | [`chooser`] | [`Chooser`]: who goes on next in deterministic mode |
+//! | [`chooser`] | [`Chooser`]: who goes on next in deterministic mode, and in an exploration |
+//! | [`access`] | [`Access`]: what a step uses, and whether the order of two steps matters |
 //!
 //! Order that observers may use: the events of one source (a host thread, a launch, the scheduler) come in the order in
 //! which the source sent them; a call comes before its tasks begin; what a host thread submits comes before it starts; what
 //! a waiting call learned comes before its return. They must use no other order.
 
+pub mod access;
 pub mod chooser;
 pub mod feed;
 pub mod observer;
@@ -23,6 +25,7 @@ pub mod site;
 mod text;
 pub mod what;
 
+pub use access::{Access, AccessKind, Dependence, Object, dependence};
 pub use chooser::{Actor, Chooser, Seed};
 pub use feed::{Bus, Feed};
 pub use observer::Observer;

@@ -10,7 +10,7 @@ use super::status::{Status, TransferError, Why};
 use crate::decode::ub::{self, Entry, Place, Work};
 use crate::decode::{Effect, Jetty};
 use crate::error::TaskError;
-use crate::event::{NotifyUser, Range, RecordId, TaskPlace, What};
+use crate::event::{Access, AccessKind, NotifyUser, Object, Range, RecordId, TaskPlace, What};
 use crate::execute::place;
 use crate::inbox::Command;
 use crate::memory::{Memory, OutsideHbm};
@@ -49,6 +49,7 @@ impl<M: Memory> Scheduler<M> {
             self.task_done(sq_id);
             return Ok(());
         }
+        self.shared.turn.touch(Access::new(Object::Channels, AccessKind::Write));
         let result = self.run_entries(task, &end, producer_index);
         // What failed, and what stands behind it, never runs.
         if let Some(end) = self.channels.get_mut(&jetty) {
@@ -202,6 +203,12 @@ impl<M: Memory> Scheduler<M> {
         checked.map_err(|error| (Status::LocalOperation, Why::Local(error)))?;
         let checked = peer.shared.lock_alloc().check_user(remote, len.into());
         checked.map_err(|error| remote_error(Why::Remote(error)))?;
+        let (local_range, remote_range) =
+            (Range { addr: local, len: len.into() }, Range { addr: remote, len: len.into() });
+        match transfer.reads {
+            true => self.touch_bytes(&[remote_range], local_range),
+            false => self.touch_bytes(&[local_range], remote_range),
+        }
         let (own, other) = (&*self.shared.memory, &*peer.shared.memory);
         let result = match transfer.reads {
             true => Self::between(own, local, other, remote, len, reduce),
@@ -277,6 +284,7 @@ impl<M: Memory> Scheduler<M> {
         if let Err(error) = peer.shared.lock_alloc().check_user(remote, len.into()) {
             return Some(Err(failed(Status::RemoteOperation, Why::Remote(error))));
         }
+        self.touch_bytes(&[Range { addr: src, len: len.into() }], Range { addr: dst, len: len.into() });
         let (here, there) = (&*own.memory, &*peer.shared.memory);
         let result = match remote == src {
             true => Self::between(here, dst, there, src, len, reduce),

@@ -31,7 +31,7 @@ impl<M: Memory> Scheduler<M> {
     pub(super) fn step_by_turns(&mut self, now: Duration) -> Option<bool> {
         let turns = self.turns.as_mut()?;
         let transfers = (0..turns.transfers.len()).map(Actor::Transfer);
-        let queues = self.queues.active().iter().copied().map(Actor::Queue);
+        let queues = self.queues.active().iter().map(|sq_id| Actor::Queue { device: 0, sq_id: *sq_id });
         let mut choices: Vec<Actor> = transfers.chain(queues).chain([Actor::Streams]).collect();
         while !choices.is_empty() {
             let picked = match &mut self.turns {
@@ -54,7 +54,7 @@ impl<M: Memory> Scheduler<M> {
                 self.transferred(sq_id, result);
                 true
             }
-            Actor::Queue(sq_id) => {
+            Actor::Queue { sq_id, .. } => {
                 let worked = self.step_queue(sq_id, 1);
                 if self.retire(sq_id) {
                     self.queues.retire(sq_id);
@@ -63,7 +63,7 @@ impl<M: Memory> Scheduler<M> {
             }
             Actor::Streams => self.step_streams(now),
             // Those have a turn of their own.
-            Actor::Stars | Actor::Core(_) | Actor::Host(_) => false,
+            Actor::Stars | Actor::Stream { .. } | Actor::Core { .. } | Actor::Host(_) => false,
         }
     }
 }

@@ -26,6 +26,11 @@ impl Launches {
         self.busy.contains(&true)
     }
 
+    /// Whether a core runs no kernel.
+    pub(crate) fn has_free_core(&self) -> bool {
+        self.busy.contains(&false)
+    }
+
     /// Cores that run a kernel.
     pub(crate) fn busy_cores(&self) -> impl Iterator<Item = usize> {
         let busy: Vec<usize> = (0..self.busy.len()).filter(|core| self.busy[*core]).collect();

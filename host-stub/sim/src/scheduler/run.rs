@@ -9,6 +9,7 @@ use crate::deterministic::Turn;
 use crate::deterministic::seats::Seats;
 use crate::inbox::Inbox;
 use crate::memory::Memory;
+use crate::panics::panic_text;
 
 /// How long the scheduler looks for work before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
@@ -29,11 +30,7 @@ pub fn run<M: Memory>(scheduler: Scheduler<M>, inbox: &Inbox) {
 /// Runs a scheduler. If it panics, its device has failed, and no call waits for it.
 fn until_panic<M: Memory>(mut scheduler: Scheduler<M>, run: impl FnOnce(&mut Scheduler<M>)) {
     let Err(payload) = catch_unwind(AssertUnwindSafe(|| run(&mut scheduler))) else { return };
-    let text = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
-        (Some(text), _) => text,
-        (None, Some(text)) => text.as_str(),
-        (None, None) => "payload without text",
-    };
+    let text = panic_text(&*payload);
     // What is half done does not matter: no task runs any more, and all that is read is what is outstanding.
     if catch_unwind(AssertUnwindSafe(|| scheduler.crash(text.to_owned()))).is_err() {
         log::error!("the scheduler could not end what is outstanding");
