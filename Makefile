@@ -9,7 +9,7 @@ export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 HOST_STUB := cargo run --locked --release -p host-stub --
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-fast test-aarch64 soak card-test card-package mutants planted msrv loom miri memcheck fuzz bench ci fmt lint doc image linux lib capi install uninstall toolkit headers headers-check setup clean help
+.PHONY: run test test-fast test-aarch64 soak card card-test card-package mutants planted msrv loom miri memcheck fuzz bench ci fmt lint doc image linux lib capi install uninstall toolkit headers headers-check setup clean help
 
 run: image ## copy 256 bytes through the AArch64 image and check them; FILE=path copies a file, ARGS="..." adds options
 ifeq ($(origin FILE),command line)
@@ -18,7 +18,7 @@ else
 	$(HOST_STUB) run $(ARGS)
 endif
 
-test: image capi linux ## run every test, on all CPUs
+test: image capi linux card ## run every test, on all CPUs
 	cargo test --locked --workspace --no-fail-fast; status=$$?; make card-test && exit $$status
 
 test-fast: ## run the tests that need neither image nor QEMU nor a C compiler: an answer in a minute
@@ -142,18 +142,29 @@ capi: setup
 	@! command -v clang >/dev/null || DEVICE_CC=clang DEVICE_CXX=clang++ \
 		scripts/kernel_image.sh "$(TARGET_DIR)/capi/kernels-clang.elf" $(KERNELS_OF_TESTS)
 
-# On the oldest core that an AI CPU may be, and on one with all that QEMU knows.
-card-test: ## run the tests of a card's queue as AArch64 code, in qemu-aarch64
+# The library that a card loads, the same for this machine, and the stand-in of the driver's library for both: tests need all of them.
+card: setup ## build libhcomm_card.so, the stock kernels for a card's AI CPU; CRATE=folder builds the library of a crate of yours
+ifneq ($(CRATE),)
 	@scripts/setup.sh linux
+	scripts/card/library.sh "$(or $(OUT),$(TARGET_DIR)/card)" $(LINUX_TARGET) "$(CRATE)" $(KERNELS)
+else
+	@scripts/setup.sh linux
+	scripts/card/library.sh "$(TARGET_DIR)/card"
+	scripts/card/library.sh "$(TARGET_DIR)/card/host" host
+	scripts/card/fake.sh "$(TARGET_DIR)/card/fake"
+endif
+
+# On the oldest core that an AI CPU may be, and on one with all that QEMU knows.
+card-test: linux card ## run the tests of a card's queue and library as AArch64 code, in qemu-aarch64
 	set -e; for cpu in cortex-a53 max; do \
 		CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 		CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -cpu $$cpu -L /usr/aarch64-linux-gnu" \
 		cargo test --locked -p hcomm-hal --target $(LINUX_TARGET) --lib --tests; \
+		QEMU_CPU=$$cpu cargo test --locked -p hcomm-tests --test card_kernels; \
 	done
 
-card-package: ## pack a library of AI CPU kernels for a card: LIB=libNAME.so, KERNELS="Name=function ..", OUT=folder
-	@[ -n "$(LIB)" ] || { echo 'card-package: which library? make card-package LIB=path/to/libNAME.so' >&2; exit 2; }
-	scripts/card/package.sh "$(LIB)" "$(or $(OUT),$(TARGET_DIR)/card)" $(KERNELS)
+card-package: $(if $(LIB),,card) ## pack a library for a card: the stock one, or LIB=libNAME.so; KERNELS="Name=function ..", OUT=folder
+	scripts/card/package.sh "$(or $(LIB),$(TARGET_DIR)/card/libhcomm_card.so)" "$(or $(OUT),$(TARGET_DIR)/card)" $(KERNELS)
 
 headers: ## write the generated headers of the C API
 	scripts/headers.sh

@@ -93,6 +93,25 @@ fn the_device_library_is_clean_and_runs_as_a_card_loads_it() {
     }
 }
 
+/// Case 432.
+#[test]
+fn the_stock_library_and_its_package_are_clean() {
+    let library = target_dir().join("card/libhcomm_card.so");
+    assert!(library.exists(), "{} is not there: build it with `make card`", library.display());
+    let folder = folder("stock");
+    run(Command::new(root().join("scripts/card/package.sh")).args([&library, &folder]));
+    let report =
+        lint(&folder.join("aicpu_hcomm_card.tar.gz"), &Options { profile: Profile::Own, ..Options::default() });
+    let report = report.unwrap();
+    assert!(report.findings.is_empty() && report.notes.is_empty(), "{report:#?}");
+    let description = fs::read_to_string(folder.join("libhcomm_card.json")).unwrap();
+    for kernel in ["local_copy", "hcomm_card_init", "probe_a_start", "probe_e_copy"] {
+        assert!(description.contains(&format!("\"functionName\": \"{kernel}\"")), "{kernel}: {description}");
+    }
+    // It would end a process that others use.
+    assert!(!description.contains("misbehave"), "{description}");
+}
+
 #[test]
 fn names_that_stay_visible_are_captured_and_the_lint_says_so() {
     let folder = folder("visible");

@@ -6,6 +6,8 @@ use core::mem::MaybeUninit;
 use hcomm_aicpu::Error;
 use hcomm_aicpu::abi::refuse;
 use hcomm_aicpu::spec::code::HCCL_SUCCESS;
+#[cfg(feature = "card")]
+use hcomm_aicpu::spec::params::ParamsError;
 use hcomm_aicpu::spec::params::{KernelParams, ParamsHeader, check};
 
 /// C function of a kernel: takes its parameters, returns an `HcclResult`.
@@ -130,6 +132,7 @@ pub fn kernels() -> &'static [KernelEntry] {
 /// # Safety
 /// `args` is null, or a [`ParamsHeader`] can be read there, and if that is the one of `P`, a `P`.
 #[doc(hidden)]
+#[cfg(not(feature = "card"))]
 pub unsafe fn run_kernel<P: KernelParams, A: Answer>(
     name: &'static str,
     args: *const c_void,
@@ -141,6 +144,32 @@ pub unsafe fn run_kernel<P: KernelParams, A: Answer>(
         Ok(code) => code as u32,
         Err(error) => refuse(name, &error) as u32,
     }
+}
+
+/// What the C function of a kernel does on a card: its own parameters follow the head of the launch, and it returns 0 or 1.
+///
+/// # Safety
+/// As for [`hcomm_card::launch()`].
+#[doc(hidden)]
+#[cfg(feature = "card")]
+pub unsafe fn run_kernel<P: KernelParams, A: Answer>(
+    name: &'static str,
+    args: *const c_void,
+    run: impl FnOnce(&P) -> A,
+) -> u32 {
+    let kernel = |own: *const c_void, size: u64| {
+        let expected = size_of::<P>() as u64;
+        if size != expected {
+            return Err(ParamsError::BadSize { found: size, expected }.into());
+        }
+        // SAFETY: the launch has so many bytes of parameters.
+        let result = unsafe { read_params::<P>(own) }.and_then(|params| run(&params).code());
+        result.inspect_err(|error| {
+            refuse(name, error);
+        })
+    };
+    // SAFETY: passed on.
+    unsafe { hcomm_card::launch(name, args, kernel) }
 }
 
 /// A copy of the parameters at `args`, whatever their alignment.

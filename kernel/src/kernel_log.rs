@@ -17,7 +17,8 @@ macro_rules! kernel_log {
 /// The level is `error`, `warn`, `info`, `debug` or `trace`; the text has `{}` or `{:#x}` for each argument, which are numbers,
 /// truth values or text. In the image a line is a `defmt` frame, which the host turns into text; natively it is a line of the
 /// `log` crate. Both reach the logger of the host process with the target [`LOG_TARGET`]. The image keeps no line below `debug`.
-/// In a library for a card there is no one to read lines: nothing is logged.
+/// In a library for a card (feature `card`) they reach the log of the AI CPU's scheduler, if it has one; in libhcomm_kernels.so
+/// (feature `linux`) nothing is logged.
 #[cfg(not(feature = "image"))]
 #[macro_export]
 macro_rules! kernel_log {

@@ -11,6 +11,7 @@
 //! | [`thread`] | thread handle and thread descriptor |
 //! | [`channel`] | channel handle and channel descriptor |
 //! | [`comm`] | table of communicators |
+//! | [`card`] | launches and status of a library on a card |
 //! | [`params`] | head of a kernel's launch parameters |
 //! | [`map`] | physical and virtual addresses |
 //! | [`record`] | records of calls, for the checks of the host |
@@ -20,6 +21,7 @@
 //! Nothing here touches memory. All words are little-endian, as both processors are.
 #![forbid(unsafe_code)]
 
+pub mod card;
 pub mod channel;
 pub mod code;
 pub mod comm;

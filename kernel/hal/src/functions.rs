@@ -16,13 +16,14 @@ pub struct Hal {
 ///
 /// Rust has no weak references of its own, and takes the test of a function's address for null to be always false. So the
 /// name is made weak for the assembler, and its address is read from the table that the loader fills.
-macro_rules! weak {
+#[macro_export]
+macro_rules! weak_address {
     ($name:literal) => {{
         let address: usize;
         // SAFETY: one load from the loader's table, which is filled before any code of this library runs.
         #[cfg(target_arch = "aarch64")]
         unsafe {
-            core::arch::asm!(
+            ::core::arch::asm!(
                 concat!(".weak ", $name),
                 concat!("adrp {address}, :got:", $name),
                 concat!("ldr {address}, [{address}, :got_lo12:", $name, "]"),
@@ -33,7 +34,7 @@ macro_rules! weak {
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         unsafe {
-            core::arch::asm!(
+            ::core::arch::asm!(
                 concat!(".weak ", $name),
                 concat!("mov {address}, qword ptr [rip + ", $name, "@GOTPCREL]"),
                 address = out(reg) address,
@@ -47,7 +48,7 @@ macro_rules! weak {
 /// The function at an address that is not 0.
 macro_rules! function {
     ($name:literal, $kind:ty) => {{
-        let address = weak!($name);
+        let address = weak_address!($name);
         // SAFETY: Option of a function pointer has the layout of an address in which 0 is None. What defines the name is the
         // HAL, whose headers give it this type.
         unsafe { core::mem::transmute::<usize, Option<$kind>>(address) }

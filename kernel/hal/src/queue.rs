@@ -16,6 +16,8 @@ pub enum Restore {
     Required,
     /// The queue may work all the same: on Ascend950 the vendor's library does not restore at all.
     Tried,
+    /// It was restored when the queue was opened first: whether a second time fails is not known.
+    Done,
 }
 
 /// Ids that the host has asked the runtime for.
@@ -98,10 +100,14 @@ impl Queue {
         let device = local_device(hal, ids.host_device)?;
         let query = hal.query.ok_or(HalError::Missing("halSqCqQuery"))?;
         let config = hal.config.ok_or(HalError::Missing("halSqCqConfig"))?;
-        let restore_code = match (restore(hal, device, ids.stream), ids.restore) {
-            (Ok(()), _) => None,
-            (Err(code), Restore::Tried) => Some(code),
-            (Err(code), Restore::Required) => return Err(HalError::Failed { function: "halResourceIdRestore", code }),
+        let function = "halResourceIdRestore";
+        let restore_code = match ids.restore {
+            Restore::Done => None,
+            Restore::Tried => restore(hal, device, ids.stream).err(),
+            Restore::Required => {
+                restore(hal, device, ids.stream).map_err(|code| HalError::Failed { function, code })?;
+                None
+            }
         };
         let (stream, logic_cq) = (ids.stream, ids.logic_cq);
         let (base, depth) = (0, 0);
@@ -143,6 +149,11 @@ impl Queue {
         self.index("head", property::HEAD)
     }
 
+    /// Function of the doorbell, device and number of the queue: what [`ring`](Self::ring) uses.
+    pub(crate) fn doorbell(&self) -> (SqCqFn, u32, u32) {
+        (self.config, self.device, self.sq)
+    }
+
     /// Rings the doorbell: the device may run everything before entry `tail`.
     /// [`barrier::store`](crate::barrier::store) before it.
     ///
@@ -151,8 +162,7 @@ impl Queue {
     #[inline]
     pub fn ring(&self, tail: u32) -> Result<(), RingError> {
         let sq = self.sq;
-        let mut info = self.info(property::TAIL);
-        info.value[0] = tail;
+        let mut info = tail_of(sq, tail);
         // SAFETY: the function has this signature in the HAL's header, and `info` is its whole argument, ours for the call.
         match unsafe { (self.config)(self.device, &raw mut info) } {
             code::OK => Ok(()),
@@ -223,11 +233,22 @@ impl Queue {
         }
     }
 
-    /// The words that no call sets must be 0: the HAL reads some of them.
     #[inline]
     fn info(&self, property: u32) -> SqCqInfo {
-        SqCqInfo { kind: NORMAL, ts_id: 0, sq_id: self.sq, cq_id: 0, property, value: [0; 8] }
+        info(self.sq, property, 0)
     }
+}
+
+/// The words that no call sets must be 0: the HAL reads some of them.
+#[inline(always)]
+fn info(sq_id: u32, property: u32, value: u32) -> SqCqInfo {
+    SqCqInfo { kind: NORMAL, ts_id: 0, sq_id, cq_id: 0, property, value: [value, 0, 0, 0, 0, 0, 0, 0] }
+}
+
+/// Argument of the doorbell.
+#[inline(always)]
+pub(crate) fn tail_of(sq_id: u32, tail: u32) -> SqCqInfo {
+    info(sq_id, property::TAIL, tail)
 }
 
 fn local_device(hal: &Hal, host_device: u32) -> Result<u32, HalError> {

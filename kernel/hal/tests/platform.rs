@@ -13,7 +13,7 @@ use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::queue::QueueStatus;
 use hcomm_aicpu::spec::thread::{DescriptorTag, Engine, NotifyTable, ThreadDescriptor, ThreadHandle};
 use hcomm_aicpu::{Device, Error, Thread};
-use hcomm_hal::{CardPlatform, Clock, Hal, HalError, OpenError, QueueIds, Restore};
+use hcomm_hal::{CardPlatform, Clock, Hal, HalError, OpenError, Position, QueueIds, Restore};
 
 #[unsafe(no_mangle)]
 extern "C" fn halResourceIdRestore(key: *mut u8) -> i32 {
@@ -171,35 +171,68 @@ fn a_full_ring_waits_for_the_head_that_the_hal_tells() {
 #[test]
 fn queues_are_told_apart_and_one_too_many_is_refused() {
     let turn = take();
-    let queue = turn.queue(|queue| queue.clone());
+    let queue = turn.queue(|queue| FakeQueue { head: 3, tail: 3, ..queue.clone() });
     turn.with(|state| state.queues.extend((100..165).map(|sq| (sq, queue.clone()))));
     let (platform, hal) = (CardPlatform::<HostClock>::new(), Hal::of_process());
-    for (index, sq) in (100..164).enumerate() {
+    let mut seen = Vec::new();
+    for sq in 100..164 {
         let opened = platform.open(&hal, QueueIds { sq, ..IDS }, 1).unwrap();
-        assert_eq!(opened.regs, index as u64);
+        assert!(!seen.contains(&opened.regs));
+        seen.push(opened.regs);
         assert!(platform.has_queue(sq, opened.regs));
         assert!(!platform.has_queue(sq + 1, opened.regs) && !platform.has_queue(sq, opened.regs + 1));
     }
     assert_eq!(platform.open(&hal, QueueIds { sq: 164, ..IDS }, 1), Err(OpenError::Full));
     // Again is no further one.
-    assert_eq!(platform.open(&hal, QueueIds { sq: 110, ..IDS }, 1).unwrap().regs, 10);
-    assert!(!platform.has_queue(100, u64::MAX));
+    assert_eq!(platform.open(&hal, QueueIds { sq: 110, ..IDS }, 1).unwrap().regs, seen[10]);
+    assert!(!platform.has_queue(100, u64::MAX) && !platform.has_queue(100, 0));
 }
 
 #[test]
-fn each_opening_has_a_status_word_of_its_own() {
-    let _turn = take();
+fn a_queue_goes_on_where_it_stands_and_gets_another_status_word_after_a_reset() {
+    let turn = take();
     let (platform, hal) = (CardPlatform::<HostClock>::new(), Hal::of_process());
-    let mut seen = Vec::new();
-    for generation in [1, 1, 1, 2, 3, 3] {
-        let opened = platform.open(&hal, IDS, generation).unwrap();
+    let (mut seen, mut regs) = (Vec::<QueueStatus>::new(), 0);
+    // Generation, head and tail that the driver reports, and whether the word is the one before.
+    for (generation, head, tail, is_same) in [
+        (1, 3, 3, false),
+        (1, 3, 3, true),
+        (1, 2, 3, true),
+        (1, 100, 100, false),
+        (2, 100, 100, false),
+        (2, 100, 100, true),
+        (3, 0, 0, false),
+    ] {
+        turn.queue(|queue| (queue.head, queue.tail) = (head, tail));
+        regs = platform.open(&hal, IDS, generation).unwrap().regs;
         // SAFETY: the platform has just opened it.
-        let queue = unsafe { QueueId::new_unchecked(IDS.sq, opened.regs) };
+        let queue = unsafe { QueueId::new_unchecked(IDS.sq, regs) };
         let status = platform.status(queue).unwrap();
         assert_eq!((status.state(), status.generation()), (QueueStatus::ENABLED, generation));
-        assert!(!seen.contains(&status), "{status:?} again");
+        assert_eq!(seen.last() == Some(&status), is_same, "{generation} {head} {tail}");
+        assert!(is_same || !seen.contains(&status), "{status:?} again");
         seen.push(status);
     }
+    // Rung by this platform: that is where it stands, with tasks in it.
+    // SAFETY: the platform has opened it.
+    let queue = unsafe { QueueId::new_unchecked(IDS.sq, regs) };
+    assert_eq!(platform.ring(queue, 7), Ok(()));
+    assert_eq!(platform.open(&hal, IDS, 3).map(|opened| opened.position), Ok(Position { head: 0, tail: 7 }));
+}
+
+#[test]
+fn a_queue_with_tasks_of_someone_else_is_not_taken() {
+    let turn = take();
+    let (platform, hal) = (CardPlatform::<HostClock>::new(), Hal::of_process());
+    turn.queue(|queue| (queue.head, queue.tail) = (3, 4));
+    assert_eq!(platform.open(&hal, IDS, 1), Err(OpenError::Busy { sq: 9, head: 3, tail: 4 }));
+    turn.queue(|queue| queue.head = 4);
+    let regs = platform.open(&hal, IDS, 1).unwrap().regs;
+    turn.queue(|queue| (queue.head, queue.tail) = (4, 9));
+    assert_eq!(platform.open(&hal, IDS, 1), Err(OpenError::Busy { sq: 9, head: 4, tail: 9 }));
+    assert!(platform.has_queue(9, regs));
+    platform.close(9);
+    assert!(!platform.has_queue(9, regs));
 }
 
 #[test]

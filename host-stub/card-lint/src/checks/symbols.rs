@@ -22,6 +22,9 @@ const HAL: [&str; 11] = [
 /// The log of the scheduler.
 const LOG: [&str; 5] = ["DlogRecord", "CheckLogLevel", "dlog_getlevel", "DlogFlush", "DlogVaList"];
 
+/// What a library can ask a process about itself.
+const PROCESS: [&str; 2] = ["getauxval", "gnu_get_libc_version"];
+
 /// What compilers call on their own account.
 const MEMORY: [&str; 5] = ["memcpy", "memmove", "memset", "memcmp", "bcmp"];
 
@@ -92,7 +95,8 @@ pub fn undefined(library: &Library, file: &str, sink: &mut Sink) {
     let uses_vendor = library.needed.iter().any(|needed| needed == VENDOR_LIBRARY);
     for symbol in library.symbols.iter().filter(|symbol| !symbol.defined) {
         let name = symbol.name.as_str();
-        let is_optional = HAL.contains(&name) || LOG.contains(&name) || VENDOR.contains(&name) && uses_vendor;
+        let of_process = [&HAL[..], &LOG, &PROCESS].iter().any(|names| names.contains(&name));
+        let is_optional = of_process || VENDOR.contains(&name) && uses_vendor;
         let message = if is_optional && !symbol.weak {
             let why = "where it is missing, dlopen refuses the whole library; a weak reference is null there, which \
                        the kernel can test";
