@@ -399,7 +399,7 @@ fn the_probes_tell_what_the_driver_says() {
         assert_eq!(process[10..14], kind_and_device, "{cpu:?}");
         assert_eq!((process[14], process[16], process[17]), (3, 0, 6), "{cpu:?}: an Ascend950 does not tell its cores");
         if cpu == Cpu::Linux {
-            assert!(process[2] > 0 && process[7] >> 24 == 0x41, "an Arm core: {process:x?}");
+            assert!(process[2] > 0 && process[7] != 0, "frequency and type of the core: {process:x?}");
         }
 
         let queue = probe("probe_c_queue");
