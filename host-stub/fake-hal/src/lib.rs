@@ -4,7 +4,7 @@
 //! refuses: other devices than the local one, whose number differs from the host's; queues that it does not have; properties that
 //! a submission queue does not have; a tail outside of the ring; a paused queue. Nothing that is wrong succeeds.
 //!
-//! - [`world`]: the queues, and how their registers are reached: by functions of the process (native), or in the memory that
+//! - `world`: the queues, and how their registers are reached: by functions of the process (native), or in the memory that
 //!   the runner shares with the simulator (AArch64).
 //! - `hal`: the functions of the driver.
 //! - `control`: functions of the type of a kernel, by which a test makes queues, pauses them and lets tasks fail.

@@ -1,4 +1,4 @@
-//! What makes a library that a card's AI CPU loads out of kernels ([`hcomm_kernel`](https://docs.rs/hcomm-kernel), feature `card`):
+//! What makes a library that a card's AI CPU loads out of kernels (crate `hcomm-kernel`, feature `card`):
 //! the queues of a card, and what stands around a kernel there.
 //!
 //! - [`launch()`]: what the C function of a kernel does on a card: checks the head of the launch, opens the queues, runs the kernel, reports
