@@ -495,6 +495,7 @@ impl<M: Memory> Scheduler<M> {
     /// Drops a stream that the host has released, once it is empty.
     pub(super) fn forget(&mut self, id: StreamId) {
         if self.streams.forget_released(id) {
+            self.shared.events.tell(|| What::StreamRemoved { stream_id: id });
             self.queues.iter_mut().for_each(|queue| queue.users.retain(|user| *user != id));
         }
     }

@@ -68,7 +68,7 @@ pub struct SessionArgs {
     #[arg(long, value_name = "SECONDS", value_parser = deadlock::parse_limit)]
     deadlock_limit: Option<Duration>,
     /// Checks to make: race, init, free, calls, sync, core, all or none; -NAME removes one, warn:NAME makes its findings
-    /// warnings. Without it those that HCOMM_SIM_CHECK lists, else free, calls and sync.
+    /// warnings. Without it those that HCOMM_SIM_CHECK lists, else all but core.
     #[arg(long = "check", value_name = "LIST", allow_hyphen_values = true)]
     checks: Option<Checks>,
     /// Write a timeline of the run to this file: .json (for ui.perfetto.dev), .html (for a browser) or .txt. Default:

@@ -59,6 +59,8 @@ struct Stream {
     /// Clocks of the host at the operations that have not begun.
     submitted: VecDeque<VectorClock>,
     busy: bool,
+    /// Nothing has begun since a call of the host came after all that the stream has done.
+    joined: bool,
 }
 
 #[derive(Debug)]
@@ -100,6 +102,14 @@ impl Queue {
     }
 }
 
+/// An actor that is gone.
+#[derive(Debug)]
+struct Gone {
+    seat: Seat,
+    /// Time of the last step in which it may have done something.
+    last: u64,
+}
+
 /// What has happened before what, as far as it has gone.
 #[derive(Debug, Default)]
 pub struct HappensBefore {
@@ -113,8 +123,8 @@ pub struct HappensBefore {
     locks: BTreeMap<u64, VectorClock>,
     /// Clocks of records that are on their way to another device.
     sent: BTreeMap<RecordId, VectorClock>,
-    /// Actors that are gone, with their last clocks.
-    free: Vec<Seat>,
+    /// Actors that are gone.
+    free: Vec<Gone>,
     actors: ActorId,
 }
 
@@ -130,7 +140,7 @@ impl HappensBefore {
     pub fn call_returns(&mut self, call: CallId) {
         if let Some(seat) = self.calls.remove(&call) {
             self.host.join(&seat.clock);
-            self.free.push(seat);
+            self.leave(seat);
         }
     }
 
@@ -149,7 +159,7 @@ impl HappensBefore {
     /// The next operation of a stream begins.
     pub fn operation_begins(&mut self, id: StreamId) {
         let stream = self.stream(id);
-        stream.busy = true;
+        (stream.busy, stream.joined) = (true, false);
         if let Some(clock) = stream.submitted.pop_front() {
             stream.seat.clock.join(&clock);
         }
@@ -381,6 +391,10 @@ impl HappensBefore {
         if let Some(seat) = self.seat(who) {
             seat.clock.join(&clock);
         }
+        if let (Who::Call(_), Who::Stream(id)) = (who, other) {
+            let stream = self.stream(id);
+            stream.joined = !stream.busy;
+        }
     }
 
     /// A call of the host has made a queue. Kernels that were launched before do not know it.
@@ -391,18 +405,21 @@ impl HappensBefore {
         }
     }
 
-    /// A queue is gone.
-    pub fn queue_removed(&mut self, id: QueueId) {
-        if let Some(queue) = self.queues.remove(&id) {
-            self.free.push(queue.seat);
+    /// A call of the host has removed a queue: it comes after all that the queue has done.
+    pub fn queue_removed(&mut self, call: CallId, id: QueueId) {
+        let Some(Queue { seat, .. }) = self.queues.remove(&id) else { return };
+        if let Some(call) = self.calls.get_mut(&call) {
+            // The clock as it is: a queue that is gone takes no further step, and its seat is free once the call has returned.
+            call.clock.join(&seat.clock);
         }
+        self.leave(seat);
     }
 
     /// A stream is gone.
     pub fn stream_removed(&mut self, id: StreamId) {
-        if let Some(stream) = self.streams.remove(&id) {
-            self.free.push(stream.seat);
-        }
+        let Some(Stream { seat, joined, .. }) = self.streams.remove(&id) else { return };
+        let last = seat.clock.time_of(seat.actor) - u64::from(joined);
+        self.free.push(Gone { seat, last });
     }
 
     /// Actor, time and clock of what `who` does now.
@@ -443,6 +460,11 @@ impl HappensBefore {
         self.launches.contains_key(&launch)
     }
 
+    fn leave(&mut self, seat: Seat) {
+        let last = seat.clock.time_of(seat.actor);
+        self.free.push(Gone { seat, last });
+    }
+
     fn seat(&mut self, who: Who) -> Option<&mut Seat> {
         match who {
             Who::Call(id) => self.calls.get_mut(&id),
@@ -477,12 +499,13 @@ impl HappensBefore {
         seat
     }
 
-    /// For something that begins now, by a call of the host: a seat of its own, or one of an actor that is gone and that the host is known to come after.
+    /// For something that begins now, by a call of the host: a seat of its own, or one of an actor that is gone and that the
+    /// host is known to come after.
     fn new_seat(&mut self) -> Seat {
         let host = &self.host;
-        let index = self.free.iter().rposition(|seat| host.time_of(seat.actor) >= seat.clock.time_of(seat.actor));
+        let index = self.free.iter().rposition(|gone| host.time_of(gone.seat.actor) >= gone.last);
         let Some(index) = index else { return self.fresh_seat() };
-        let mut seat = self.free.swap_remove(index);
+        let mut seat = self.free.swap_remove(index).seat;
         seat.clock.tick(seat.actor);
         seat
     }
@@ -614,6 +637,47 @@ mod tests {
         order.acquires(11, 0);
         assert_eq!(write(&order, &mut history, Who::Launch(11), 4), []);
         assert_eq!(write(&order, &mut history, Who::Launch(12), 5), [4]);
+    }
+
+    #[test]
+    fn queues_and_streams_that_are_gone_leave_no_actor_behind() {
+        let mut order = HappensBefore::default();
+        for round in 0..1000 {
+            let (call, stream, queue) = (10 * round, 3 + round as StreamId, 5);
+            order.call_begins(call);
+            order.queue_added(queue);
+            order.submits(call, stream);
+            order.call_returns(call);
+            order.operation_begins(stream);
+            order.launch_starts(round, stream);
+            order.task_begins(queue, Some((round, Some(1))));
+            order.records(Who::Queue(queue), 1);
+            order.launch_returns(round);
+            order.takes(Who::Stream(stream), 1, false);
+            order.operation_ends(stream);
+            order.call_begins(call + 1);
+            order.joins(Who::Call(call + 1), Who::Stream(stream));
+            order.queue_removed(call + 1, queue);
+            order.call_returns(call + 1);
+            order.stream_removed(stream);
+        }
+        assert_eq!((order.actors, order.free.len()), (3, 3));
+    }
+
+    /// What a stream has done that nothing has waited for is not lost when the stream is gone.
+    #[test]
+    fn stream_that_was_not_synchronised_keeps_its_actor() {
+        let (mut order, mut history) = (HappensBefore::default(), History::default());
+        launched(&mut order, 10, &[]);
+        write(&order, &mut history, Who::Stream(1), 1);
+        order.launch_returns(10);
+        order.operation_ends(1);
+        order.stream_removed(1);
+        for call in [11, 12] {
+            order.call_begins(call);
+            assert_eq!(write(&order, &mut history, Who::Call(call), call as u32)[0], 1, "call {call}");
+            order.call_returns(call);
+        }
     }
 
     #[test]

@@ -465,8 +465,7 @@ impl Observer for RaceCheck {
             What::ThreadsReleased { host, ref threads } => {
                 let call = self.call_of(host);
                 for queue in threads.iter().filter_map(|handle| Some(self.threads.remove(handle)?.queue)) {
-                    self.order.joins(Who::Call(call), Who::Queue(queue));
-                    self.order.queue_removed(queue);
+                    self.order.queue_removed(call, queue);
                 }
             }
             What::HostReturned { host } => {
@@ -545,6 +544,14 @@ impl Observer for RaceCheck {
                 let is_of = |of: &&mut Launch| of.device == device && of.stream_id == stream_id;
                 for of in self.launches.values_mut().filter(is_of) {
                     of.has_ended = true;
+                }
+            }
+            What::StreamRemoved { stream_id } => {
+                let stream = self.id(stream_id);
+                self.submitted.remove(&stream);
+                self.order.stream_removed(stream);
+                if let Some(start) = self.start() {
+                    start.stream_removed(stream_id);
                 }
             }
             What::QueueReset { sq_id } => {

@@ -93,6 +93,11 @@ impl StartRule {
         self.recorded.entry(stream).or_default().insert(notify);
     }
 
+    /// A stream is gone.
+    pub fn stream_removed(&mut self, stream: StreamId) {
+        self.recorded.remove(&stream);
+    }
+
     /// A launch starts on a stream.
     pub fn launch_starts(&mut self, launch: u64, stream: StreamId) {
         if let Some(notifies) = self.recorded.remove(&stream) {

@@ -144,6 +144,7 @@ impl fmt::Display for What {
             }
             Self::QueueSuspended { sq_id } => write!(f, "queue suspended: sq {sq_id}"),
             Self::StreamReset { stream_id } => write!(f, "stream reset: stream {stream_id}"),
+            Self::StreamRemoved { stream_id } => write!(f, "stream removed: stream {stream_id}"),
             Self::QueueReset { sq_id } => write!(f, "queue reset: sq {sq_id}"),
             Self::HeadPublished { sq_id, head } => write!(f, "head published: sq {sq_id} head {head}"),
             Self::NotifySet { id, by, .. } => write!(f, "notify {id} set: {by}"),

@@ -446,6 +446,11 @@ pub enum What {
         /// Stream.
         stream_id: StreamId,
     },
+    /// A stream that the host has destroyed is empty, and gone.
+    StreamRemoved {
+        /// Stream.
+        stream_id: StreamId,
+    },
     /// A queue is empty again and starts at slot 0.
     QueueReset {
         /// Queue.
@@ -521,6 +526,7 @@ impl What {
             | Self::TasksDropped { .. }
             | Self::QueueSuspended { .. }
             | Self::StreamReset { .. }
+            | Self::StreamRemoved { .. }
             | Self::QueueReset { .. }
             | Self::HeadPublished { .. }
             | Self::NotifySet { .. }

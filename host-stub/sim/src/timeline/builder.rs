@@ -561,7 +561,8 @@ impl Observer for Builder {
             | What::OwnAccess { .. }
             | What::HeadPublished { .. }
             | What::QueueSuspended { .. }
-            | What::StreamReset { .. } => {}
+            | What::StreamReset { .. }
+            | What::StreamRemoved { .. } => {}
         }
     }
 }
