@@ -71,11 +71,13 @@ fn freed_memory_is_told_as_freed_although_the_program_has_allocated_since() {
         let rig = Rig::new(cpu);
         let (thread, src) = (rig.threads(1, 0, 8)[0], rig.buffer(&pattern(4096, 1)));
         let old = rig.device.allocate(4096).unwrap();
+        let line = line!() + 1;
         rig.device.free(old).unwrap();
         let new = rig.buffer(&[0; 4096]);
         assert_ne!(new.addr(), old);
         let error = rig.calls(&[copy(thread, old, src.addr(), 4096)]).unwrap_err().to_string();
-        assert!(error.contains("which was freed before the first launch was queued"), "{cpu:?}: {error}");
+        let place = format!("which was freed at tests/checks.rs:{line} (");
+        assert!(error.contains(&place) && error.contains(") before the first launch was queued"), "{cpu:?}: {error}");
     }
 }
 

@@ -528,6 +528,7 @@ fn feed(
     let places = || Box::new(places.clone());
     if has_findings || file.is_some() {
         feed = feed.with_callers(callers::return_addresses);
+        sites.set_places(places());
     }
     if has_findings {
         let found = Arc::new(Findings::new(Arc::clone(&sites), places()).of_checks(checks));

@@ -146,9 +146,9 @@ impl Inner {
     fn warn_of_leaks(&self) {
         let alloc = self.shared.lock_alloc();
         let (mut count, mut bytes) = (0, 0);
-        for (addr, len) in alloc.of_user() {
+        for (addr, len, place) in alloc.of_user() {
             if count < LISTED_LEAKS {
-                log::warn!("never freed: {len} bytes at {addr:#x}");
+                log::warn!("never freed: {len} bytes at {addr:#x}{}", place.after(", allocated"));
             }
             (count, bytes) = (count + 1, bytes + len);
         }

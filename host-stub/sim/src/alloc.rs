@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use hcomm_aicpu::spec::runner::HBM_STEP;
 
+use crate::event::site::Place;
 use crate::message::debug_is_the_message;
 
 /// Page of the device, in bytes. Allocations start on one, so that a free page lies between any two.
@@ -56,7 +57,7 @@ impl Kind {
 }
 
 /// Why a range may not be accessed.
-#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
     /// End of the range is above 2^64.
     #[error("{addr:#x} + {len} bytes is past the end of the address space")]
@@ -89,7 +90,7 @@ pub enum AccessError {
         addr: u64,
     },
     /// In an allocation that has been freed.
-    #[error("{addr:#x} is in {start:#x}..{end:#x}, which was freed {}", when_text(*.launches))]
+    #[error("{addr:#x} is in {start:#x}..{end:#x}, which was freed{place} {}", when_text(*.launches))]
     Freed {
         /// First byte.
         addr: u64,
@@ -99,6 +100,8 @@ pub enum AccessError {
         end: u64,
         /// Launches that had been queued on the device by then.
         launches: u64,
+        /// Where the program has freed it.
+        place: Place,
     },
     /// Starts inside an allocation and ends outside.
     #[error("{addr:#x} + {len} bytes leaves its allocation {start:#x}..{end:#x}")]
@@ -163,18 +166,21 @@ pub enum FreeError {
 }
 debug_is_the_message!(FreeError);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Block {
     len: u64,
     kind: Kind,
+    /// Where the program has allocated it.
+    place: Place,
 }
 
 /// A range that the user has freed and not been given again.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Freed {
     start: u64,
     end: u64,
     launches: u64,
+    place: Place,
 }
 
 /// Ranges that the user has freed and not been given again, the newest [`REMEMBERED`] of them. They do not overlap.
@@ -201,12 +207,12 @@ impl FreedRanges {
 
     /// Takes `start..end` out: what lies before and behind it stays.
     fn forget(&mut self, start: u64, end: u64) {
-        while let Some((&first, &(number, freed))) = self.ranges.range(..end).next_back()
+        while let Some((&first, (_, freed))) = self.ranges.range(..end).next_back()
             && freed.end > start
         {
-            self.ranges.remove(&first);
+            let Some((number, freed)) = self.ranges.remove(&first) else { return };
             self.order.remove(&number);
-            let before = Freed { end: freed.end.min(start), ..freed };
+            let before = Freed { end: freed.end.min(start), ..freed.clone() };
             let behind = Freed { start: freed.start.max(end), ..freed };
             for rest in [before, behind] {
                 if rest.start < rest.end {
@@ -217,8 +223,8 @@ impl FreedRanges {
     }
 
     /// The range that `addr` lies in.
-    fn at(&self, addr: u64) -> Option<Freed> {
-        self.ranges.range(..=addr).next_back().map(|(_, (_, freed))| *freed).filter(|freed| addr < freed.end)
+    fn at(&self, addr: u64) -> Option<&Freed> {
+        self.ranges.range(..=addr).next_back().map(|(_, (_, freed))| freed).filter(|freed| addr < freed.end)
     }
 
     fn starts_at(&self, addr: u64) -> bool {
@@ -309,7 +315,7 @@ impl Allocator {
         if size > extent {
             self.free.insert(start + extent, size - extent);
         }
-        self.live.insert(start, Block { len, kind });
+        self.live.insert(start, Block { len, kind, place: Place::default() });
         for step in (start - self.base) / HBM_STEP..=(start + len - 1 - self.base) / HBM_STEP {
             self.steps[(step / 64) as usize] |= 1 << (step % 64);
         }
@@ -378,7 +384,8 @@ impl Allocator {
         };
         let extent = extent(block.len).expect("it was allocated");
         if block.kind == Kind::User {
-            self.freed.add(Freed { start: addr, end: addr + block.len, launches: self.launches });
+            let (end, launches) = (addr + block.len, self.launches);
+            self.freed.add(Freed { start: addr, end, launches, place: Place::default() });
             if extent <= self.resting_limit {
                 self.resting.push_back((addr, extent));
                 self.resting_bytes += extent;
@@ -425,8 +432,8 @@ impl Allocator {
             return Err(AccessError::FirstPage { addr });
         }
         let freed = || {
-            let Freed { start, end, launches } = self.freed.at(addr)?;
-            Some(AccessError::Freed { addr, start, end, launches })
+            let Freed { start, end, launches, place } = self.freed.at(addr)?.clone();
+            Some(AccessError::Freed { addr, start, end, launches, place })
         };
         match self.live.range(..=addr).next_back() {
             Some((&start, block)) if addr < start + block.len => {
@@ -475,9 +482,24 @@ impl Allocator {
         self.free.values().sum::<u64>() + self.resting_bytes
     }
 
-    /// Allocations that the user has not freed: first byte and length.
-    pub fn of_user(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.live.iter().filter(|(_, block)| block.kind == Kind::User).map(|(addr, block)| (*addr, block.len))
+    /// Allocations that the user has not freed: first byte, length, and where the program has made them.
+    pub fn of_user(&self) -> impl Iterator<Item = (u64, u64, &Place)> {
+        let of_user = self.live.iter().filter(|(_, block)| block.kind == Kind::User);
+        of_user.map(|(addr, block)| (*addr, block.len, &block.place))
+    }
+
+    /// The live allocation that starts at `addr` was made at `place`.
+    pub fn made_at(&mut self, addr: u64, place: Place) {
+        if let Some(block) = self.live.get_mut(&addr) {
+            block.place = place;
+        }
+    }
+
+    /// The range of the user that starts at `addr` was freed at `place`.
+    pub fn freed_at(&mut self, addr: u64, place: Place) {
+        if let Some((_, freed)) = self.freed.ranges.get_mut(&addr) {
+            freed.place = place;
+        }
     }
 
     /// Live allocations.
@@ -567,7 +589,8 @@ mod tests {
         assert_eq!(alloc.free_user(addr + 1), Err(FreeError::NotAnAllocation(addr + 1)));
         assert_eq!(alloc.free_user(addr), Ok(100));
         assert_eq!(alloc.free_user(addr), Err(FreeError::Twice(addr)));
-        let freed = AccessError::Freed { addr: addr + 7, start: addr, end: addr + 100, launches: 0 };
+        let freed =
+            AccessError::Freed { addr: addr + 7, start: addr, end: addr + 100, launches: 0, place: Place::default() };
         assert_eq!(alloc.check_user(addr + 7, 1), Err(freed));
     }
 
@@ -582,8 +605,9 @@ mod tests {
         for _ in 0..if cfg!(miri) { 4 } else { 2 * REMEMBERED } {
             let args = alloc.allocate(64, Kind::Args).unwrap();
             assert_eq!(args, addr);
-            let freed = AccessError::Freed { addr, start: addr, end: addr + 3 * PAGE, launches: 1 };
-            assert_eq!(alloc.check_user(addr, 8), Err(freed));
+            let freed =
+                AccessError::Freed { addr, start: addr, end: addr + 3 * PAGE, launches: 1, place: Place::default() };
+            assert_eq!(alloc.check_user(addr, 8), Err(freed.clone()));
             assert!(freed.to_string().ends_with(", which was freed after launch 1 was queued"), "{freed}");
             assert_eq!(alloc.free_user(addr), Err(FreeError::Twice(addr)));
             alloc.free(args).unwrap();
@@ -592,7 +616,13 @@ mod tests {
         assert_eq!(alloc.allocate(PAGE, Kind::User), Ok(addr));
         assert_eq!(alloc.check_user(addr, PAGE), Ok(()));
         let at = addr + 2 * PAGE;
-        let freed = AccessError::Freed { addr: at, start: addr + PAGE, end: addr + 3 * PAGE, launches: 1 };
+        let freed = AccessError::Freed {
+            addr: at,
+            start: addr + PAGE,
+            end: addr + 3 * PAGE,
+            launches: 1,
+            place: Place::default(),
+        };
         assert_eq!(alloc.check_user(at, 1), Err(freed));
     }
 
@@ -632,7 +662,8 @@ mod tests {
         assert_eq!(alloc.free_bytes(), before + 2 * PAGE, "it counts as free");
         let second = alloc.allocate(100, Kind::User).unwrap();
         assert_ne!(first, second);
-        let freed = AccessError::Freed { addr: first, start: first, end: first + 100, launches: 0 };
+        let freed =
+            AccessError::Freed { addr: first, start: first, end: first + 100, launches: 0, place: Place::default() };
         assert_eq!(alloc.check_user(first, 1), Err(freed));
         assert_eq!(alloc.free_user(first), Err(FreeError::Twice(first)));
         // An eighth of 1 MiB are 32 pages: the 17th range of two pages ends the rest of the oldest one.

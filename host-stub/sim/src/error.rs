@@ -41,7 +41,7 @@ pub enum DoorbellError {
 debug_is_the_message!(DoorbellError);
 
 /// What is wrong with a copy or reduce that the host has queued.
-#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostTransferError {
     /// What it reads or writes.
     #[error("translation fault: {0}")]

@@ -111,6 +111,7 @@ impl<M: Memory> Shared<M> {
         if kind == Kind::User && self.checks.is_on(Check::Init) {
             contents::fill(&*self.memory, addr, len).expect("what is allocated is in hbm");
         }
+        alloc.made_at(addr, self.events.place(site));
         // Under the lock: the free of the previous owner of these bytes is an earlier event.
         self.events.send(|| What::Alloc { host: HostThread::current(), range: Range { addr, len }, kind, site });
         Ok(addr)
@@ -143,6 +144,7 @@ impl<M: Memory> Shared<M> {
         let site = host.map_or(SiteId::UNKNOWN, |_| self.events.site());
         let mut alloc = self.lock_alloc();
         let len = free(&mut alloc, addr)?;
+        alloc.freed_at(addr, self.events.place(site));
         self.turn.touch(Access::new(Object::Allocations, AccessKind::Write));
         self.turn.touch(Access::of(Object::Memory, addr, len, AccessKind::Write));
         self.events.send(|| What::Free { host, range: Range { addr, len }, site });

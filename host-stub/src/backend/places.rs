@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use hcomm_mapping::SharedMemory;
-use hcomm_sim::check::findings::Places;
-use hcomm_sim::event::{Program, Site};
+use hcomm_sim::event::{Places, Program, Site};
 
 use super::modules;
 use super::symbols::{Locate, Place, Symbols};

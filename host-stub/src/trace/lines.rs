@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hcomm_sim::check::findings::Places;
-use hcomm_sim::event::{SiteId, Sites};
+use hcomm_sim::event::{Places, SiteId, Sites};
 
 /// Texts of the places of a device, each looked for once.
 pub(crate) struct Lines {

@@ -10,7 +10,7 @@ use super::list::{Check, Checks, Level};
 use super::own_report::StrayAccess;
 use super::report::{CallPlace, Race};
 use super::start::EarlyTask;
-use crate::event::{HostThread, Site, SiteId, Sites};
+use crate::event::{HostThread, Places, SiteId, Sites};
 use crate::stream::StreamId;
 
 /// Findings that are kept; later ones are only counted.
@@ -23,12 +23,6 @@ pub enum Receiver {
     Stream(StreamId),
     /// The call that a host thread is in.
     Host(HostThread),
-}
-
-/// Finds file and line of places in programs.
-pub trait Places: Send + Sync {
-    /// Text of the place: file, line and function of the first frame that is not the library's, as far as they are known.
-    fn text(&self, site: &Site) -> String;
 }
 
 /// What a check has found.

@@ -407,12 +407,14 @@ impl HappensBefore {
 
     /// A call of the host has removed a queue: it comes after all that the queue has done.
     pub fn queue_removed(&mut self, call: CallId, id: QueueId) {
-        let Some(Queue { seat, .. }) = self.queues.remove(&id) else { return };
-        if let Some(call) = self.calls.get_mut(&call) {
-            // The clock as it is: a queue that is gone takes no further step, and its seat is free once the call has returned.
-            call.clock.join(&seat.clock);
+        let Some(Queue { seat, lanes, .. }) = self.queues.remove(&id) else { return };
+        for seat in lanes.into_iter().chain([seat]) {
+            if let Some(call) = self.calls.get_mut(&call) {
+                // The clock as it is: a queue that is gone takes no further step, and its seat is free once the call has returned.
+                call.clock.join(&seat.clock);
+            }
+            self.leave(seat);
         }
-        self.leave(seat);
     }
 
     /// A stream is gone.
@@ -643,7 +645,7 @@ mod tests {
     fn queues_and_streams_that_are_gone_leave_no_actor_behind() {
         let mut order = HappensBefore::default();
         for round in 0..1000 {
-            let (call, stream, queue) = (10 * round, 3 + round as StreamId, 5);
+            let (call, stream, queue) = (10 * round, 3 + round, 5);
             order.call_begins(call);
             order.queue_added(queue);
             order.submits(call, stream);

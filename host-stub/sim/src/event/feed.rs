@@ -9,7 +9,7 @@ use hcomm_aicpu::spec::record::{CallRecord, EntryPoint};
 use super::observer::Observer;
 use super::owner::TaskOwners;
 use super::recorder::{Recorder, Trace};
-use super::site::{Program, Site, SiteId, Sites};
+use super::site::{Place, Program, Site, SiteId, Sites};
 use super::what::{Event, HostThread, Origin, Queuer, What};
 use crate::deterministic::Turn;
 
@@ -147,6 +147,11 @@ impl Feed {
         let mut frames = [0; HOST_FRAMES];
         (on.callers)(&mut frames);
         on.sites.id(Program::Process, &frames)
+    }
+
+    /// The place with this number, as errors name it.
+    pub fn place(&self, id: SiteId) -> Place {
+        self.0.as_ref().map_or_else(Place::default, |on| Place::new(&on.sites, id))
     }
 
     /// Adds an observer, which sees what is sent from now on.

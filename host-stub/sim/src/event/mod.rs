@@ -30,7 +30,7 @@ pub use chooser::{Actor, Chooser, Seed};
 pub use feed::{Bus, Feed};
 pub use observer::Observer;
 pub use recorder::Trace;
-pub use site::{Program, Site, SiteId, Sites};
+pub use site::{Place, Places, Program, Site, SiteId, Sites};
 pub use what::{
     AcquiredThread, Caller, ChannelName, Event, HostThread, NotifyUser, Origin, Queuer, Range, RecordId, TaskPlace,
     What, Who,

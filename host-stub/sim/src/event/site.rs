@@ -1,7 +1,8 @@
 //! Places in programs that events name: lists of return addresses, each kept once.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
 
@@ -24,6 +25,12 @@ pub struct Site {
     pub program: Program,
     /// The addresses. The first ones may lie in the library that was called.
     pub frames: SmallVec<[u64; 12]>,
+}
+
+/// Finds file and line of places in programs.
+pub trait Places: Send + Sync {
+    /// Text of the place: file, line and function of the first frame that is not the library's, as far as they are known.
+    fn text(&self, site: &Site) -> String;
 }
 
 /// Number of a place in [`Sites`].
@@ -55,8 +62,18 @@ struct State {
 }
 
 /// All places that the events of a device have named.
-#[derive(Debug, Default)]
-pub struct Sites(Mutex<State>);
+#[derive(Default)]
+pub struct Sites {
+    state: Mutex<State>,
+    /// Not set: no place has a text.
+    places: OnceLock<Box<dyn Places>>,
+}
+
+impl fmt::Debug for Sites {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sites").field("state", &self.state).finish_non_exhaustive()
+    }
+}
 
 impl Sites {
     /// Number of the place with these return addresses, of which those from the first 0 on do not count.
@@ -92,8 +109,18 @@ impl Sites {
         self.lock().get(id).cloned()
     }
 
+    /// Finds the texts of places from now on. Once; what is set later is dropped.
+    pub fn set_places(&self, places: Box<dyn Places>) {
+        let _ = self.places.set(places);
+    }
+
+    fn text(&self, id: SiteId) -> Option<String> {
+        let site = self.get(id)?;
+        Some(self.places.get()?.text(&site))
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -103,9 +130,69 @@ impl State {
     }
 }
 
+/// A place that an error names. Its text is looked up when the error is shown.
+#[derive(Clone, Default)]
+pub struct Place {
+    id: SiteId,
+    /// `None`: the place is not known.
+    sites: Option<Arc<Sites>>,
+}
+
+impl Place {
+    /// The place with number `id` in `sites`.
+    pub fn new(sites: &Arc<Sites>, id: SiteId) -> Self {
+        Self { id, sites: (id != SiteId::UNKNOWN).then(|| Arc::clone(sites)) }
+    }
+
+    /// `what`, then the place; nothing if the place is not known.
+    pub fn after(&self, what: &str) -> String {
+        let text = self.to_string();
+        if text.is_empty() { text } else { what.to_owned() + &text }
+    }
+}
+
+/// ` at FILE:LINE (function)`, or nothing if the place is not known.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.sites.as_ref().and_then(|sites| sites.text(self.id)) {
+            Some(text) => write!(f, " at {text}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id.fmt(f)
+    }
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Place {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn place_is_shown_with_its_text_once_texts_are_known() {
+        struct Frames;
+        impl Places for Frames {
+            fn text(&self, site: &Site) -> String {
+                format!("a.c:{}", site.frames[0])
+            }
+        }
+        let sites = Arc::new(Sites::default());
+        let place = Place::new(&sites, sites.id(Program::Process, &[7]));
+        assert_eq!(place.to_string(), "");
+        sites.set_places(Box::new(Frames));
+        assert_eq!([place, Place::new(&sites, SiteId::UNKNOWN)].map(|place| place.to_string()), [" at a.c:7", ""]);
+    }
 
     #[test]
     fn each_list_of_addresses_has_one_number() {
