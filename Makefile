@@ -37,11 +37,12 @@ TESTS_OF_CPUS := aclrt_notify batch cases_ring checks control copy events faults
 	reduce suspend trace
 
 # Random sequences against the model, seeds of two cores on one handle, and copies between which host and device sleep.
-soak: image linux ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU, 10,000 whitelists, all tests on linux
+soak: image capi linux ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU, 10,000 whitelists, all tests on linux
 	HCOMM_TEST_CPUS=linux cargo test --locked -p hcomm-tests $(addprefix --test ,$(TESTS_OF_CPUS))
 	HCOMM_MODEL_CASES=$(or $(CASES),10000) HCOMM_STRESS_SEEDS=$(or $(SEEDS),5000) \
 		HCOMM_WAKE_ROUNDS=$(or $(ROUNDS),1000000) \
 		cargo test --locked -p hcomm-tests --test model --test stress --test cases_ring -- --nocapture
+	HCOMM_GATHER_ROUNDS=1000 cargo test --locked -p hcomm-tests --test c_races
 	HCOMM_WHITELIST_CASES=$(or $(CASES),10000) cargo test --locked -p hcomm-card-lint --test install_script -- --nocapture
 
 mutants: ## change the code in each way that cargo-mutants knows: unit tests must find each; SHARD=i/n runs a part

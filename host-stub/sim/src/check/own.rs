@@ -63,8 +63,8 @@ impl Observer for OwnCheck {
                     self.launches.pop_first();
                 }
             }
-            What::OwnAccess { origin, range, writes, site, refused: Some(error) } => {
-                self.stray(origin.launch, range, writes, site, error);
+            What::OwnAccess { origin, range, writes, site, refused: Some(ref error) } => {
+                self.stray(origin.launch, range, writes, site, error.clone());
             }
             _ => {}
         }
