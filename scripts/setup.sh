@@ -5,7 +5,7 @@
 #   scripts/setup.sh            compiler, device target, QEMU: what run and test need
 #   scripts/setup.sh PART...    as well: deny (cargo-deny), mutants (cargo-mutants), cross (a C and C++ compiler for the device, qemu-aarch64),
 #                               linux (cross, and Rust's target for Linux on AArch64), valgrind (and CMake), miri (of the
-#                               nightly compiler), browser (a headless one, for pages with timelines), fuzz (cargo-fuzz, and that there is
+#                               nightly compiler), browser (a headless one, for pages with timelines), gdb (for AArch64), fuzz (cargo-fuzz, and that there is
 #                               a nightly compiler)
 set -euo pipefail
 
@@ -127,6 +127,10 @@ check_browser() {
     have chromium-headless-shell || install_packages "a headless browser" chromium-headless-shell
 }
 
+check_gdb() {
+    have gdb-multiarch || install_packages "a debugger for AArch64" gdb-multiarch
+}
+
 check_fuzz() {
     check_nightly "cargo-fuzz"
     have c++ || install_packages "a C++ compiler" g++
@@ -149,9 +153,10 @@ for part in "$@"; do
         valgrind) check_valgrind ;;
         miri) check_miri ;;
         browser) check_browser ;;
+        gdb) check_gdb ;;
         fuzz) check_fuzz ;;
         *)
-            say "there is no part $part: deny, mutants, cross, linux, valgrind, miri, browser and fuzz are"
+            say "there is no part $part: deny, mutants, cross, linux, valgrind, miri, browser, gdb and fuzz are"
             exit 2
             ;;
     esac

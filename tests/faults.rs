@@ -2,14 +2,17 @@
 //! is kept, and a fresh or restarted device works.
 
 use std::ffi::c_void;
+use std::path::PathBuf;
 use std::ptr::{without_provenance, without_provenance_mut};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hcomm_aicpu::abi::{HcommLocalCopyOnThread, HcommThreadResAcquireTimeOut};
-use hcomm_kernel::ListedCopy;
-use hcomm_testkit::{CPUS, Rig, at, pattern, wait_until};
+use hcomm_aicpu::spec::params::KernelParams;
+use hcomm_kernel::{ListedCopy, MisbehaveParams, Misbehaviour};
+use hcomm_testkit::{CPUS, Folder, Rig, at, pattern, wait_until};
+use object::{Object, ObjectSection, ObjectSymbol};
 use host_stub::{Cpu, DeviceError, DeviceOptions, Error, Fault, FaultPlan, FaultRule, Kernel, KernelFault};
 
 fn rig(cpu: Cpu, spec: &str) -> Rig {
@@ -327,6 +330,48 @@ fn endless_kernel_on_qemu_ends_with_its_place_and_the_device_restarts() {
     assert!(message.contains("hang (kernel/src/misbehave.rs:"), "{message}");
     rig.device.restart().unwrap();
     copy_some(&rig, 20).0.unwrap();
+}
+
+/// The stock image with other values of the two symbols that say where the stack lies.
+fn image_with_stack(bottom: u64, top: u64) -> Vec<u8> {
+    let mut data = std::fs::read(host_stub::loader::find().unwrap()).unwrap();
+    let values: Vec<_> = {
+        let file = object::read::elf::ElfFile64::<object::LittleEndian>::parse(&*data).unwrap();
+        let table = file.section_by_name(".symtab").unwrap().file_range().unwrap().0;
+        let place = |name: &str| {
+            let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name)).unwrap();
+            // An entry has 24 bytes, its value is the second word of eight.
+            table as usize + symbol.index().0 * 24 + 8
+        };
+        [(place("__stack_bottom"), bottom), (place("__stack_top"), top)].into()
+    };
+    for (place, value) in values {
+        data[place..place + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    data
+}
+
+/// Case 104.
+#[test]
+fn endless_kernel_with_a_wild_frame_pointer_in_a_hostile_image_ends_at_its_limit() {
+    let folder = Folder::new("hostile_image");
+    for (index, (bottom, top)) in [(0, u64::MAX), (u64::MAX - 8, u64::MAX), (u64::MAX, 0), (0, 0)].into_iter().enumerate() {
+        let image = PathBuf::from(folder.path(&format!("{index}.elf")));
+        std::fs::write(&image, image_with_stack(bottom, top)).unwrap();
+        let rig = with(Cpu::Qemu, &[], |options| {
+            options.image = Some(image);
+            options.launch_timeout = Some(Duration::from_millis(300));
+        });
+        let kernel = rig.device.load_kernel("misbehave").unwrap();
+        let params = MisbehaveParams { header: MisbehaveParams::HEADER, kind: Misbehaviour::WILD_FRAME };
+        rig.stream.launch_and_drain(&kernel, &params).unwrap();
+        let error = device_error(rig.stream.synchronize());
+        assert_eq!(error.runtime_code(), 507_017, "{error}");
+        assert!(error.to_string().contains("wild_frame (kernel/src/misbehave.rs:"), "{error}");
+        // The scheduler has not panicked: the device works again.
+        rig.device.restart().unwrap();
+        copy_some(&rig, 20).0.unwrap();
+    }
 }
 
 #[test]

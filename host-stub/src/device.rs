@@ -15,6 +15,7 @@ use crate::backend::core_plugin::CorePlugin;
 use crate::backend::linux::{LinuxCpu, RunnerFiles};
 use crate::backend::native::{self, NativeCpu};
 use crate::backend::places::ProgramPlaces;
+use crate::backend::process::Machine;
 use crate::backend::qemu::{QemuCpu, QemuOptions};
 use crate::backend::{Tables, callers};
 use crate::buffer::DeviceBuffer;
@@ -128,6 +129,9 @@ impl Device {
         };
         let runner = if options.cpu == Cpu::Linux { Some(RunnerFiles::find()?) } else { None };
         let memory = Arc::new(SharedMemory::new(options.hbm_size)?);
+        if options.cpu == Cpu::Qemu && memory.hbm_base() < IDENTITY_END {
+            return Err(Error::BaseBelowImage(memory.hbm_base()));
+        }
         let explored = schedule.map(|engine| {
             let options = DeviceOptions { trace: None, ..options.clone() };
             engine.note_options(&format!("{options:?}"));
@@ -177,7 +181,8 @@ impl Device {
             checks.is_on(Check::Race) || plugin.is_some() || recording.is_some() && options.deterministic.is_none();
         let cpu: Box<dyn hcomm_sim::cpu::Cpu> = match &image {
             Some(image) => {
-                let options = QemuOptions { icount: options.icount, records, plugin };
+                let machine = Machine { icount: options.icount, gdb: options.gdb };
+                let options = QemuOptions { machine, records, plugin };
                 Box::new(QemuCpu::start(&memory, image, tables, soc, options)?)
             }
             None => match (&linux, runner) {
@@ -195,6 +200,7 @@ impl Device {
                 true => Some(options.deadlock_limit.unwrap_or(WARN_AFTER)),
                 false => options.deadlock_limit,
             },
+            is_debugged: options.gdb.is_some(),
         };
         let kernel_faults = Mutex::new(FaultCounter::new(&options.faults));
         let port = fabric.join(memory.slot() as u32, &shared);

@@ -149,6 +149,15 @@ pub enum Error {
     /// Environment variable `HCOMM_SIM_END`, or `--end`.
     #[error("end of launches {0:?} (HCOMM_SIM_END): must be notify or queues")]
     BadLaunchEnd(String),
+    /// HBM lies where the image has its own memory.
+    #[error("hbm at {0:#x} is below 0x8000000000, where the image of the cpu qemu lies: use native or linux, or HCOMM_SIM_HBM_BASE")]
+    BaseBelowImage(u64),
+    /// Port of a debugger, `--gdb` or environment variable `HCOMM_SIM_GDB`.
+    #[error("port {0:?} for a debugger (HCOMM_SIM_GDB): must be a whole number from 1 to 65535")]
+    BadPort(String),
+    /// A debugger is to be waited for, but not by QEMU.
+    #[error("only the cpu qemu waits for a debugger (HCOMM_SIM_GDB): use it, or start this program in gdb")]
+    DebuggerNeedsQemu,
     /// Size of the cclBuf.
     #[error("ccl buffer of 0 bytes: must be at least 1")]
     ZeroCclBuffer,

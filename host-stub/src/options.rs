@@ -21,6 +21,9 @@ pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_secs(1900);
 /// Environment variable with the limit of a kernel in seconds, for programs that do not choose it.
 const LAUNCH_TIMEOUT_VAR: &str = "HCOMM_SIM_LAUNCH_TIMEOUT";
 
+/// Environment variable with the port of a debugger.
+const GDB_VAR: &str = "HCOMM_SIM_GDB";
+
 /// Which AI CPU runs the kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cpu {
@@ -80,6 +83,10 @@ pub struct DeviceOptions {
     /// QEMU only: the processor counts instructions exactly ([`LaunchStats::instructions`](crate::LaunchStats)), its cores
     /// take turns on one thread of the host, and it is several times slower. Otherwise the count is not valid.
     pub icount: bool,
+    /// TCP port of this computer at which QEMU waits for a debugger before the image runs; the command to type is printed. No
+    /// limit of a kernel, a wait or a task counts. For [`Cpu::Qemu`] alone. `None`: the one that `HCOMM_SIM_GDB` names, and
+    /// without that variable no debugger.
+    pub gdb: Option<u16>,
     /// How long the task at the head of a queue may wait until it runs; after that the device fails.
     pub task_timeout: Duration,
     /// Whether a task whose source and destination overlap in part is only logged and counted, not an error of the device.
@@ -120,6 +127,7 @@ impl Default for DeviceOptions {
             launch_timeout: None,
             end: None,
             icount: false,
+            gdb: None,
             task_timeout: SchedulerConfig::default().task_timeout,
             overlap_is_warning: false,
             faults: FaultPlan::default(),
@@ -166,7 +174,16 @@ impl DeviceOptions {
         };
         let trace = self.trace_file()?.map(|file| file.path().to_owned());
         let end = self.end.map_or_else(end_of_environment, Ok)?;
-        Ok(Self { deadlock_limit, launch_timeout, checks: Some(checks), end: Some(end), trace, ..self })
+        let gdb = match self.gdb {
+            Some(port) => Some(port),
+            None => gdb_of_environment()?,
+        };
+        match gdb {
+            Some(_) if self.cpu != Cpu::Qemu => return Err(Error::DebuggerNeedsQemu),
+            Some(0) => return Err(Error::BadPort("0".to_owned())),
+            _ => {}
+        }
+        Ok(Self { gdb, deadlock_limit, launch_timeout, checks: Some(checks), end: Some(end), trace, ..self })
     }
 
     /// The file that the options or the environment name.
@@ -218,6 +235,16 @@ fn limit_of_environment(limit: Option<Duration>, var: &'static str) -> Result<Op
 fn end_of_environment() -> Result<LaunchEnd, Error> {
     let Some(value) = std::env::var_os(END_VAR) else { return Ok(LaunchEnd::default()) };
     value.to_string_lossy().parse()
+}
+
+/// The port that `HCOMM_SIM_GDB` names.
+///
+/// # Errors
+/// [`Error::BadPort`].
+fn gdb_of_environment() -> Result<Option<u16>, Error> {
+    let Some(value) = std::env::var_os(GDB_VAR) else { return Ok(None) };
+    let text = value.to_string_lossy();
+    text.parse().map(Some).map_err(|_| Error::BadPort(text.clone().into_owned()))
 }
 
 /// The checks that `HCOMM_SIM_CHECK` lists; the default ones without it.

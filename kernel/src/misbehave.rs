@@ -29,6 +29,8 @@ impl Misbehaviour {
     pub const HANG: Self = Self(4);
     /// Logs [`FLOOD`] lines as fast as it can, and returns 0. In the image alone.
     pub const LOG_FLOOD: Self = Self(5);
+    /// Never returns, and its frame pointer is [`UNMAPPED`]. In the image alone.
+    pub const WILD_FRAME: Self = Self(6);
 }
 
 /// Lines of a flood: many times what the device's log takes.
@@ -74,6 +76,8 @@ kernel! {
             Misbehaviour::HANG => hang(),
             #[cfg(feature = "image")]
             Misbehaviour::LOG_FLOOD => log_flood(),
+            #[cfg(feature = "image")]
+            Misbehaviour::WILD_FRAME => exception::wild_frame(),
             _ => return Ok(HCCL_E_NOT_SUPPORT),
         };
         Ok(0)
@@ -117,6 +121,13 @@ mod exception {
         // SAFETY: the instruction has no effect but the exception, which ends the launch.
         unsafe { asm!("udf #0", options(nomem, nostack)) };
         0
+    }
+
+    #[cfg(feature = "image")]
+    #[inline(never)]
+    pub fn wild_frame() -> u64 {
+        // SAFETY: nothing after it uses the frame pointer, because it never ends.
+        unsafe { asm!("mov x29, {}", "2: b 2b", in(reg) UNMAPPED, options(nostack, noreturn)) }
     }
 
     #[inline(never)]

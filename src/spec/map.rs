@@ -11,14 +11,17 @@ pub const RAM_PHYS: u64 = 0x4000_0000;
 pub const LOW_SIZE: u64 = 256 << 20;
 /// Physical address of HBM.
 pub const HBM_PHYS: u64 = RAM_PHYS + LOW_SIZE;
-/// Device virtual address of HBM in device slot 0.
+/// Device virtual address of HBM in device slot 0, unless the process has something else there.
 pub const HBM_BASE: u64 = 0x12c0_0000_0000;
-/// Distance of the HBM of two device slots.
+/// Distance of the HBM of two device slots, unless the base of the process is below it.
 pub const HBM_STRIDE: u64 = 1 << 40;
 /// Largest HBM: its page tables fit into their area, and one top-level entry covers it.
 pub const HBM_MAX: u64 = 128 << 30;
 /// Bytes at the start of HBM that are never mapped.
 pub const HBM_HOLE: u64 = 4096;
+
+/// End of the addresses that the image maps as they are: the first entry of its top-level page table. HBM lies above.
+pub const IDENTITY_END: u64 = 1 << 39;
 
 /// Image: code, data and stacks. `link.ld` places it here.
 pub const IMAGE_PHYS: u64 = 0x4020_0000;

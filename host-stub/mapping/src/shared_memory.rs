@@ -9,11 +9,12 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
-use hcomm_aicpu::spec::map::{HBM_BASE, HBM_HOLE, HBM_MAX, HBM_STRIDE, LOW_SIZE, RAM_PHYS};
+use hcomm_aicpu::spec::map::{HBM_HOLE, HBM_MAX, LOW_SIZE, RAM_PHYS};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, SeekFrom};
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::process::{Resource, getrlimit};
 
+use super::layout::{BASE_VAR, BadBase, Layout, SLOTS};
 use hcomm_sim::memory::OutsideHbm;
 
 /// From this length on reads and copies look at the holes of their source, in bytes. Below, the system calls cost more than
@@ -21,8 +22,6 @@ use hcomm_sim::memory::OutsideHbm;
 pub(crate) const HOLE_AWARE_LEN: u64 = 1 << 20;
 /// Numbers of open files below this one are those of the standard files.
 const FIRST_FILE: i32 = 3;
-/// Device slots of a process: the HBM of the last one still ends below 2^47.
-pub const SLOTS: usize = 64;
 
 /// Slots in use. Address space is what a process has only one of, so this is the one table it shares.
 static SLOTS_IN_USE: Mutex<[bool; SLOTS]> = Mutex::new([false; SLOTS]);
@@ -34,10 +33,21 @@ pub enum MemoryError {
     #[error("hbm size of {0} bytes: must be whole MiB, at most {HBM_MAX} bytes")]
     BadSize(u64),
     /// Every slot of the process is in use.
-    #[error("{SLOTS} devices are open in this process, no more fit into its address space")]
-    NoSlot,
+    #[error("{0} devices are open in this process, no more fit into its address space")]
+    NoSlot(usize),
+    /// [`BASE_VAR`] has a value that is no base.
+    #[error(transparent)]
+    BadBase(#[from] BadBase),
+    /// HBM is larger than the distance of two device slots.
+    #[error("hbm size of {size} bytes: at most {limit} bytes fit at the base of this process ({BASE_VAR})")]
+    TooLarge {
+        /// Bytes asked for.
+        size: u64,
+        /// Most bytes.
+        limit: u64,
+    },
     /// Something else is mapped where HBM has to be.
-    #[error("hbm of device slot {slot} has to be at {addr:#x}, but that address range is taken")]
+    #[error("hbm of device slot {slot} has to be at {addr:#x}, but that address range is taken: {BASE_VAR} moves it")]
     AddressTaken {
         /// Device slot.
         slot: usize,
@@ -76,9 +86,9 @@ impl std::fmt::Debug for MemoryError {
 struct Slot(usize);
 
 impl Slot {
-    fn take() -> Result<Self, MemoryError> {
+    fn take(layout: &Layout) -> Result<Self, MemoryError> {
         let mut slots = SLOTS_IN_USE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let free = slots.iter().position(|used| !used).ok_or(MemoryError::NoSlot)?;
+        let free = slots[..layout.slots].iter().position(|used| !used).ok_or(MemoryError::NoSlot(layout.slots))?;
         slots[free] = true;
         Ok(Self(free))
     }
@@ -113,6 +123,7 @@ pub struct SharedMemory {
     _hbm: Mapping,
     file: File,
     hbm_size: u64,
+    layout: Layout,
     slot: Slot,
 }
 
@@ -130,13 +141,17 @@ impl SharedMemory {
         if !(1 << 20..=HBM_MAX).contains(&hbm_size) || !hbm_size.is_multiple_of(1 << 20) {
             return Err(MemoryError::BadSize(hbm_size));
         }
+        let layout = Layout::of_process()?;
+        if hbm_size > layout.stride {
+            return Err(MemoryError::TooLarge { size: hbm_size, limit: layout.stride });
+        }
         let len = LOW_SIZE + hbm_size;
         let os = |call| move |errno: rustix::io::Errno| MemoryError::Os { call, len, source: errno.into() };
         if let Some(limit) = getrlimit(Resource::Fsize).current.filter(|&limit| len > limit) {
             // The call would end the process by a signal.
             return Err(MemoryError::FileLimit { len, limit });
         }
-        let slot = Slot::take()?;
+        let slot = Slot::take(&layout)?;
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd = rustix::fs::memfd_create("hcomm-device", flags).map_err(os("memfd_create"))?;
         // A program that has closed its standard files opens others under their numbers.
@@ -154,7 +169,7 @@ impl SharedMemory {
             unsafe { rustix::mm::mmap(std::ptr::null_mut(), LOW_SIZE as usize, protection, MapFlags::SHARED, &fd, 0) }
                 .map_err(os("mmap"))?;
         let low = mapping(low, LOW_SIZE as usize);
-        let addr = HBM_BASE + slot.0 as u64 * HBM_STRIDE + HBM_HOLE;
+        let addr = layout.slot_base(slot.0) + HBM_HOLE;
         // SAFETY: FIXED_NOREPLACE: the call fails rather than replace what is mapped there.
         let hbm = unsafe {
             rustix::mm::mmap(
@@ -177,7 +192,7 @@ impl SharedMemory {
             // Kernels before 4.17 take the address for a hint.
             return Err(MemoryError::AddressTaken { slot: slot.0, addr: addr - HBM_HOLE });
         }
-        Ok(Self { low, _hbm: hbm, file: File::from(fd), hbm_size, slot })
+        Ok(Self { low, _hbm: hbm, file: File::from(fd), hbm_size, layout, slot })
     }
 
     /// Device slot in the process.
@@ -187,7 +202,7 @@ impl SharedMemory {
 
     /// First address of HBM; its first page is never mapped.
     pub fn hbm_base(&self) -> u64 {
-        HBM_BASE + self.slot.0 as u64 * HBM_STRIDE
+        self.layout.slot_base(self.slot.0)
     }
 
     /// Addresses where HBM is mapped: all of it but the first page.
@@ -341,7 +356,7 @@ impl SharedMemory {
 
 /// Whether the HBM of a device could be at `addr`.
 pub fn is_device_address(addr: u64) -> bool {
-    (HBM_BASE..HBM_BASE + SLOTS as u64 * HBM_STRIDE).contains(&addr)
+    Layout::of_process().is_ok_and(|layout| layout.contains(addr))
 }
 
 fn mapping(ptr: *mut core::ffi::c_void, len: usize) -> Mapping {
@@ -362,7 +377,8 @@ mod tests {
         let first = SharedMemory::new(1 << 20).unwrap();
         let second = SharedMemory::new(1 << 20).unwrap();
         assert_ne!(first.hbm_base(), second.hbm_base());
-        assert_eq!(first.hbm_base() % HBM_STRIDE, HBM_BASE % HBM_STRIDE);
+        let layout = Layout::of_process().unwrap();
+        assert!([&first, &second].map(|memory| layout.contains(memory.hbm_base())) == [true; 2]);
     }
 
     /// Case 151.

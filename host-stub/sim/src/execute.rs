@@ -15,11 +15,6 @@ use super::reduce::Reduce;
 use super::scheduler::Scheduler;
 use super::vector_clock::VectorClock;
 
-/// When a wait of `timeout_s` seconds that begins at `now` is over; 0 s: never.
-pub(super) fn deadline(now: Duration, timeout_s: u32) -> Option<Duration> {
-    (timeout_s != 0).then(|| now.saturating_add(Duration::from_secs(timeout_s.into())))
-}
-
 impl<M: Memory> Scheduler<M> {
     /// Carries out the task at the head of a queue, hands it to an engine, or parks the queue if it is a wait.
     pub(super) fn run_task(&mut self, sq_id: u32) {
@@ -216,7 +211,7 @@ impl<M: Memory> Scheduler<M> {
             task_id,
             notify_id: id,
             timeout_s,
-            deadline: deadline(now, timeout_s),
+            deadline: self.config.wait_deadline(now, timeout_s),
             parked: true,
         });
         wait.parked = true;

@@ -12,7 +12,6 @@ use super::cpu::{CpuFault, Refusals, RefusedCall, Returned};
 use super::decode::{Effect, Until};
 use super::error::{DeviceError, HostTransferError, TaskError};
 use super::event::{Access, AccessKind, NotifyUser, Object, Origin, Range, What};
-use super::execute::deadline;
 use super::host_stream::{Ended, Queued, Running, StreamWait};
 use super::host_transfer::HostWork;
 use super::memory::Memory;
@@ -129,7 +128,7 @@ impl<M: Memory> Scheduler<M> {
                     None
                 }
                 Ok(None) => {
-                    let wait = StreamWait { notify_id, deadline: deadline(now, timeout_s) };
+                    let wait = StreamWait { notify_id, deadline: self.config.wait_deadline(now, timeout_s) };
                     let wait = *stream.wait.get_or_insert(wait);
                     if wait.deadline.is_none_or(|deadline| now < deadline) {
                         return self.not_yet(id, op);
@@ -317,7 +316,7 @@ impl<M: Memory> Scheduler<M> {
             core,
             since: doorbells,
             rung,
-            deadline: now.saturating_add(launch.timeout),
+            deadline: self.config.launch_deadline(now, launch.timeout),
             returned: None,
             queued: None,
             dropped: Vec::new(),

@@ -106,7 +106,7 @@ impl<M: Memory> Scheduler<M> {
 
     /// When the next limit is over, of a launch, a wait or the time that a deadlock has to last, or a queue is to be looked at.
     fn next_event(&self) -> Option<Duration> {
-        let look = |id: &u32| self.queues.get(*id)?.hold.next_look(self.config.task_timeout);
+        let look = |id: &u32| self.queues.get(*id)?.hold.next_look(self.config.task_limit());
         self.streams
             .deadlines()
             .chain(self.queues.active().iter().filter_map(look))
@@ -337,7 +337,7 @@ impl<M: Memory> Scheduler<M> {
 
     /// Fails the device if the task at the head of a queue has waited for too long.
     fn check_stalled(&mut self, sq_id: u32) -> bool {
-        let (now, timeout) = (self.now, self.config.task_timeout);
+        let (now, timeout) = (self.now, self.config.task_limit());
         let Some(queue) = self.queue_mut(sq_id).filter(|queue| queue.hold.is_over(now, timeout)) else { return false };
         queue.stopped = true;
         let (name, slot, tail, addr) = (queue.config.name(), queue.head, queue.rung, queue.slot_addr());

@@ -8,7 +8,7 @@ mod mailbox;
 mod modules;
 pub mod native;
 pub mod places;
-mod process;
+pub mod process;
 pub mod qemu;
 mod refusals;
 mod report;

@@ -50,14 +50,14 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts core 0 at `entry`, with `memory` as RAM. `icount`: instructions are counted; `plugin`: it loads this.
+    /// Starts core 0 at `entry`, with `memory` as RAM. `plugin`: it loads this.
     ///
     /// # Errors
     /// As a message.
     pub fn start(
         memory: &Arc<SharedMemory>,
         entry: u64,
-        icount: bool,
+        machine: Machine,
         plugin: Option<&CorePlugin>,
     ) -> Result<Self, String> {
         let path = spawn::find(QEMU).map_err(|error| match error.kind() {
@@ -69,7 +69,7 @@ impl Process {
         }
         let is_sandboxed = !HAS_NO_SANDBOX.load(Ordering::Relaxed);
         let plugin = plugin.map(|plugin| plugin.option(memory, memory.file().as_raw_fd()));
-        let arguments = Arguments { size: LOW_SIZE + memory.hbm_size(), entry, icount, plugin, is_sandboxed };
+        let arguments = Arguments { size: LOW_SIZE + memory.hbm_size(), entry, machine, plugin, is_sandboxed };
         Self::spawn(&path, memory, &arguments).map_err(|error| format!("{}: {error}", path.display()))
     }
 
@@ -190,12 +190,21 @@ fn registers(listing: &str) -> Option<(u64, u64)> {
     Some((value("PC=")?, value("X29=")?))
 }
 
+/// How the processor is emulated.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Instructions are counted.
+    pub icount: bool,
+    /// TCP port of this computer where a debugger is waited for: the processor stands still until it goes on.
+    pub gdb: Option<u16>,
+}
+
 /// The command line of QEMU.
 struct Arguments {
     /// Bytes of RAM.
     size: u64,
     entry: u64,
-    icount: bool,
+    machine: Machine,
     /// Value of `-plugin`.
     plugin: Option<String>,
     is_sandboxed: bool,
@@ -217,7 +226,10 @@ impl Arguments {
         add("-mon", "chardev=monitor,mode=readline".to_owned());
         add("-object", format!("memory-backend-file,id=ram,size={size},mem-path={OPEN_FILES}/{memory},share=on"));
         add("-device", format!("loader,addr={entry:#x},cpu-num=0"));
-        if self.icount {
+        if let Some(port) = self.machine.gdb {
+            add("-gdb", format!("tcp:127.0.0.1:{port}"));
+        }
+        if self.machine.icount {
             // One instruction takes 1 ns of the machine's time, and its cycle counter counts ns.
             add("-icount", "shift=0".to_owned());
         }
@@ -228,6 +240,9 @@ impl Arguments {
             add("-sandbox", SANDBOX.to_owned());
         }
         list.push("-nodefaults".into());
+        if self.machine.gdb.is_some() {
+            list.push("-S".into());
+        }
         list
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The image stays resident. A launch is a store to a mailbox in shared memory; a byte on the UART wakes a core that sleeps.
 
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use hcomm_aicpu::spec::soc::Soc;
 use super::core_plugin::{self, CorePlugin, OwnAccesses};
 use super::log::LogReader;
 use super::mailbox::Mailboxes;
-use super::process::Process;
+use super::process::{Machine, Process};
 use super::refusals::RefusalReader;
 use super::symbols::Symbols;
 use super::{Tables, report};
@@ -34,8 +35,8 @@ const CHECK_PERIOD: Duration = Duration::from_millis(5);
 /// How the image is run.
 #[derive(Clone, Debug)]
 pub struct QemuOptions {
-    /// Instructions are counted.
-    pub icount: bool,
+    /// How the processor is emulated.
+    pub machine: Machine,
     /// Calls are recorded.
     pub records: bool,
     /// What kernels' own code accesses is recorded, by this plugin; calls must be, too.
@@ -61,7 +62,7 @@ pub struct QemuCpu {
 }
 
 impl QemuCpu {
-    /// Boots `image` with `memory` as its RAM, and waits until it takes launches.
+    /// Boots `image` with `memory` as its RAM, and waits until it takes launches, without limit if a debugger starts it.
     ///
     /// # Errors
     /// [`Error::Boot`]; [`Error::CorePlugin`]: it does not take the plugin.
@@ -74,12 +75,15 @@ impl QemuCpu {
     ) -> Result<Self, Error> {
         load(memory, image);
         let mailboxes = Mailboxes::new(memory);
-        let QemuOptions { icount, records, ref plugin } = options;
+        let QemuOptions { machine, records, ref plugin } = options;
         mailboxes.write_boot_block(tables, soc, records);
         let own_accesses = plugin.as_ref().map(|_| OwnAccesses::new(memory, MAX_CORES));
         let log = LogReader::new(memory, &image.elf, 0).map_err(Error::Boot)?;
         let refusals = RefusalReader::new(memory, 0);
-        let process = Process::start(memory, image.entry, icount, plugin.as_ref()).map_err(Error::Boot)?;
+        if let Some(port) = machine.gdb {
+            tell_of_debugger(port, image);
+        }
+        let process = Process::start(memory, image.entry, machine, plugin.as_ref()).map_err(Error::Boot)?;
         let (memory, image) = (Arc::clone(memory), Arc::clone(image));
         let next_check = Instant::now();
         let records = records.then(|| RecordReader::new(0));
@@ -100,7 +104,7 @@ impl QemuCpu {
         match cpu.wait_ready() {
             Err(_) if cpu.process.lacks_sandbox() => {
                 let plugin = cpu.options.plugin.as_ref();
-                cpu.process = Process::start(&cpu.memory, cpu.image.entry, icount, plugin).map_err(Error::Boot)?;
+                cpu.process = Process::start(&cpu.memory, cpu.image.entry, machine, plugin).map_err(Error::Boot)?;
                 cpu.wait_ready()
             }
             result => result,
@@ -131,7 +135,7 @@ impl QemuCpu {
                 let (CpuFault::Kernel(text) | CpuFault::Cpu(text)) = fault;
                 Error::Boot(text)
             })?;
-            if started.elapsed() > BOOT_TIMEOUT {
+            if started.elapsed() > BOOT_TIMEOUT && self.options.machine.gdb.is_none() {
                 let text =
                     format!("the image does not take launches within {BOOT_TIMEOUT:?}{}", self.process.stderr_text());
                 return Err(Error::Boot(text));
@@ -252,6 +256,16 @@ impl Cpu for QemuCpu {
         })?;
         Ok(())
     }
+}
+
+/// Says how to attach the debugger that QEMU waits for.
+fn tell_of_debugger(port: u16, image: &Image) {
+    let path = image.path.display();
+    // A standard error that is closed is no reason to stop.
+    let _ = writeln!(
+        io::stderr(),
+        "qemu waits for a debugger; type: gdb-multiarch -ex 'target remote 127.0.0.1:{port}' '{path}'"
+    );
 }
 
 /// Copies the segments of the image into RAM.

@@ -75,6 +75,10 @@ pub struct SessionArgs {
     /// HCOMM_SIM_TRACE, else none.
     #[arg(long, value_name = "FILE", value_parser = trace_file)]
     trace: Option<PathBuf>,
+    /// QEMU waits at this TCP port for a debugger, and the command to type is printed; no limit counts. Default: HCOMM_SIM_GDB,
+    /// else none.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    gdb: Option<u16>,
     /// When a launch ends: notify (its kernel has returned, as on a card) or queues (all queues that it rang have drained).
     /// Default: HCOMM_SIM_END, else notify.
     #[arg(long, value_name = "WHEN", value_parser = LaunchEnd::from_str)]
@@ -187,6 +191,7 @@ impl Session {
             faults: FaultPlan::from(args.faults.clone()),
             deadlock_limit: args.deadlock_limit,
             checks: args.checks,
+            gdb: args.gdb,
             end: args.end,
             trace: args.trace.clone(),
             ..Default::default()

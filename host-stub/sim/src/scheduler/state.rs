@@ -32,6 +32,8 @@ pub struct SchedulerConfig {
     pub overlap_is_warning: bool,
     /// How long a host may wait while nothing in the device can go on; `None`: as long as its waits allow.
     pub deadlock_limit: Option<Duration>,
+    /// Whether a debugger may stop the AI CPU for any time: no limit of a kernel, a wait or a task counts.
+    pub is_debugged: bool,
 }
 
 impl Default for SchedulerConfig {
@@ -41,7 +43,25 @@ impl Default for SchedulerConfig {
             task_timeout: Duration::from_secs(60),
             overlap_is_warning: false,
             deadlock_limit: None,
+            is_debugged: false,
         }
+    }
+}
+
+impl SchedulerConfig {
+    /// How long the task at the head of a queue may wait.
+    pub(crate) fn task_limit(&self) -> Duration {
+        if self.is_debugged { Duration::MAX } else { self.task_timeout }
+    }
+
+    /// End of a kernel that starts now and may take `timeout`.
+    pub(crate) fn launch_deadline(&self, now: Duration, timeout: Duration) -> Duration {
+        if self.is_debugged { Duration::MAX } else { now.saturating_add(timeout) }
+    }
+
+    /// End of a wait for a notify that begins now; `None`: it has none. 0 s have none.
+    pub(crate) fn wait_deadline(&self, now: Duration, timeout_s: u32) -> Option<Duration> {
+        (timeout_s != 0 && !self.is_debugged).then(|| now.saturating_add(Duration::from_secs(timeout_s.into())))
     }
 }
 
