@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::channel::{CHANNEL_SIZE, MAX_CHANNELS};
 use hcomm_aicpu::spec::comm::{COMM_ENTRY_SIZE, MAX_COMMS};
+use hcomm_aicpu::spec::map::IDENTITY_END;
 use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS};
 

@@ -15,6 +15,8 @@ const LOW_STRIDE: u64 = 64 << 30;
 const LOW_END: u64 = 512 << 30;
 /// End of the address space of a process.
 const END: u64 = 1 << 47;
+/// Last address that is a base.
+const LAST: u64 = END - HBM_STRIDE;
 /// Bytes that are looked at to learn whether a base is free.
 const PROBE_LEN: usize = 64 << 10;
 
@@ -31,10 +33,7 @@ pub struct Layout {
 
 /// Value of [`BASE_VAR`] that is no base.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{BASE_VAR} is {0:?}: must be a multiple of {LOW_STRIDE:#x} from {LOW_STRIDE:#x} to {:#x}",
-    END - HBM_STRIDE
-)]
+#[error("{BASE_VAR} is {0:?}: must be a multiple of {LOW_STRIDE:#x} from {LOW_STRIDE:#x} to {LAST:#x}")]
 pub struct BadBase(String);
 
 /// The message: what `unwrap` and a failed assertion print.
@@ -75,7 +74,7 @@ impl Layout {
         };
         let base = number.map_err(|_| bad())?;
         let (stride, end) = if base < HBM_STRIDE { (LOW_STRIDE, LOW_END.max(base + LOW_STRIDE)) } else { (HBM_STRIDE, END) };
-        if base == 0 || !base.is_multiple_of(LOW_STRIDE) || base > END - HBM_STRIDE {
+        if base == 0 || !base.is_multiple_of(LOW_STRIDE) || base > LAST {
             return Err(bad());
         }
         Ok(Self { base, stride, slots: SLOTS.min(((end - base) / stride) as usize) })

@@ -1,7 +1,6 @@
 //! What the scheduler does with the task at the head of a queue.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use super::decode::{self, Action, Effect, Task, Until};
 use super::engine::{INLINE_LEN, Job, Transfer};
