@@ -12,8 +12,8 @@ use hcomm_aicpu::abi::{HcommLocalCopyOnThread, HcommThreadResAcquireTimeOut};
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_kernel::{ListedCopy, MisbehaveParams, Misbehaviour};
 use hcomm_testkit::{CPUS, Folder, Rig, at, pattern, wait_until};
-use object::{Object, ObjectSection, ObjectSymbol};
 use host_stub::{Cpu, DeviceError, DeviceOptions, Error, Fault, FaultPlan, FaultRule, Kernel, KernelFault};
+use object::{Object, ObjectSection, ObjectSymbol};
 
 fn rig(cpu: Cpu, spec: &str) -> Rig {
     with(cpu, &[spec], |_| {})
@@ -355,7 +355,9 @@ fn image_with_stack(bottom: u64, top: u64) -> Vec<u8> {
 #[test]
 fn endless_kernel_with_a_wild_frame_pointer_in_a_hostile_image_ends_at_its_limit() {
     let folder = Folder::new("hostile_image");
-    for (index, (bottom, top)) in [(0, u64::MAX), (u64::MAX - 8, u64::MAX), (u64::MAX, 0), (0, 0)].into_iter().enumerate() {
+    for (index, (bottom, top)) in
+        [(0, u64::MAX), (u64::MAX - 8, u64::MAX), (u64::MAX, 0), (0, 0)].into_iter().enumerate()
+    {
         let image = PathBuf::from(folder.path(&format!("{index}.elf")));
         std::fs::write(&image, image_with_stack(bottom, top)).unwrap();
         let rig = with(Cpu::Qemu, &[], |options| {

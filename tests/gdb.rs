@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use hcomm_testkit::cli::{command, host_stub};
+use hcomm_testkit::root;
 use host_stub::{Cpu, Device, DeviceOptions};
 
 const GDB: &str = "gdb-multiarch";
@@ -31,19 +32,18 @@ fn debugger_stops_at_a_line_of_a_kernel_in_qemu() {
     // What is printed is what has to be typed.
     let typed = line.trim().strip_prefix("qemu waits for a debugger; type: ").unwrap_or_else(|| panic!("{line}"));
     assert!(typed.starts_with(GDB) && typed.contains(&format!("target remote 127.0.0.1:{port}")), "{typed}");
-    let commands = [
-        "set confirm off",
-        "break hcomm_aicpu::thread::Thread::local_copy",
-        "continue",
-        "backtrace",
-        "up",
-        "info source",
-        "detach",
-    ];
+    let source = std::fs::read_to_string(root().join("kernel/src/local_copy.rs")).unwrap();
+    let at = 1 + source.lines().position(|line| line.contains("= queued::thread(")).unwrap();
+    let stop = format!("break local_copy.rs:{at}");
+    let commands = ["set confirm off", &stop, "continue", "backtrace", "detach"];
     let batch: String = commands.iter().map(|command| format!(" -ex '{command}'")).collect();
     let debugger = Command::new("sh").arg("-c").arg(format!("{typed} -batch{batch}")).output().unwrap();
     let text = String::from_utf8_lossy(&debugger.stdout);
-    assert!(text.contains("kernel/src/local_copy.rs:"), "{text}{}", String::from_utf8_lossy(&debugger.stderr));
+    assert!(
+        text.contains(&format!("kernel/src/local_copy.rs:{at}")),
+        "{text}{}",
+        String::from_utf8_lossy(&debugger.stderr)
+    );
     let mut rest = String::new();
     stderr.read_to_string(&mut rest).unwrap();
     assert!(run.wait().unwrap().success(), "{rest}");
@@ -63,5 +63,8 @@ fn debugger_elsewhere_is_refused() {
     run.args(["run"]).env("HCOMM_SIM_GDB", "none");
     let output = run.output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && text.contains("port \"none\" for a debugger (HCOMM_SIM_GDB): must be"), "{text}");
+    assert!(
+        !output.status.success() && text.contains("port \"none\" for a debugger (HCOMM_SIM_GDB): must be"),
+        "{text}"
+    );
 }

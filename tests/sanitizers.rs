@@ -28,7 +28,7 @@ impl Copy {
         let link = [&format!("-L{library}"), "-lhcomm_sim", "-lpthread", &format!("-Wl,-rpath,{library}")];
         compile("load_and_copy.c", &program, &link);
         let description = folder.join("k.json");
-        std::fs::write(&description, format!("{{{}}}", operator("K", "libk.so", "copy_256"))).unwrap();
+        std::fs::write(&description, format!("{{{}}}", operator("K", "libk.so", "copy_len"))).unwrap();
         Self { program, description }
     }
 

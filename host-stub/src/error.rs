@@ -150,7 +150,9 @@ pub enum Error {
     #[error("end of launches {0:?} (HCOMM_SIM_END): must be notify or queues")]
     BadLaunchEnd(String),
     /// HBM lies where the image has its own memory.
-    #[error("hbm at {0:#x} is below 0x8000000000, where the image of the cpu qemu lies: use native or linux, or HCOMM_SIM_HBM_BASE")]
+    #[error(
+        "hbm at {0:#x} is below 0x8000000000, where the image of the cpu qemu lies: use native or linux, or HCOMM_SIM_HBM_BASE"
+    )]
     BaseBelowImage(u64),
     /// Port of a debugger, `--gdb` or environment variable `HCOMM_SIM_GDB`.
     #[error("port {0:?} for a debugger (HCOMM_SIM_GDB): must be a whole number from 1 to 65535")]

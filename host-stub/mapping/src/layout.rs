@@ -45,7 +45,8 @@ impl std::fmt::Debug for BadBase {
 
 impl Layout {
     const DEFAULT: Self = Self { base: HBM_BASE, stride: HBM_STRIDE, slots: SLOTS };
-    const LOW: Self = Self { base: LOW_STRIDE, stride: LOW_STRIDE, slots: ((LOW_END - LOW_STRIDE) / LOW_STRIDE) as usize };
+    const LOW: Self =
+        Self { base: LOW_STRIDE, stride: LOW_STRIDE, slots: ((LOW_END - LOW_STRIDE) / LOW_STRIDE) as usize };
 
     /// The layout of this process, which never changes: the one of [`BASE_VAR`]; without that variable the default one, or the
     /// low one if something else, as the shadow memory of a sanitizer, lies where the default one begins.
@@ -73,7 +74,8 @@ impl Layout {
             None => text.parse(),
         };
         let base = number.map_err(|_| bad())?;
-        let (stride, end) = if base < HBM_STRIDE { (LOW_STRIDE, LOW_END.max(base + LOW_STRIDE)) } else { (HBM_STRIDE, END) };
+        let (stride, end) =
+            if base < HBM_STRIDE { (LOW_STRIDE, LOW_END.max(base + LOW_STRIDE)) } else { (HBM_STRIDE, END) };
         if base == 0 || !base.is_multiple_of(LOW_STRIDE) || base > LAST {
             return Err(bad());
         }
