@@ -5,7 +5,9 @@ use hcomm_aicpu::spec::channel::{ChannelHandle, DEFAULT_WORK_DEPTH};
 use hcomm_aicpu::spec::ub::MAX_SLICE;
 
 use crate::comm::Comm;
+use crate::device::Device;
 use crate::error::Error;
+pub use crate::limits::MAX_RANKS;
 use hcomm_sim::fabric::{EndSpec, Offer, Prepared};
 
 /// What both ends of a channel are made with.
@@ -52,6 +54,20 @@ pub struct ChannelRanks {
     pub peer_rank: u32,
     /// Slot of the peer's device.
     pub peer_device: usize,
+}
+
+impl Device {
+    /// Tells the device from those that had its slot before.
+    pub fn generation(&self) -> u32 {
+        self.0.channels.port().generation()
+    }
+
+    /// Why the device of the same fabric in `slot` that has this generation can do nothing more for its peers: it has failed or is
+    /// closed.
+    pub fn peer_failure(&self, slot: u32, generation: u32) -> Option<String> {
+        let failure = self.0.channels.port().failure_of(slot, generation)?;
+        Some(failure.text().to_owned())
+    }
 }
 
 impl Comm {

@@ -90,6 +90,19 @@ impl Device {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_in(options: DeviceOptions, fabric: &Arc<Fabric<SharedMemory>>) -> Result<Self, Error> {
+        Self::open_at(options, fabric, None)
+    }
+
+    /// As [`open_in`](Self::open_in), in slot `wanted` if that is free: a device that has been closed keeps its slot while a call
+    /// on it is under way.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_at(
+        options: DeviceOptions,
+        fabric: &Arc<Fabric<SharedMemory>>,
+        wanted: Option<usize>,
+    ) -> Result<Self, Error> {
         let options = options.complete()?;
         let checks = options.checks.unwrap_or(Checks::DEFAULT);
         if !checks.is_on(Check::Core) {
@@ -129,7 +142,7 @@ impl Device {
             Cpu::Native | Cpu::Linux => None,
         };
         let runner = if options.cpu == Cpu::Linux { Some(RunnerFiles::find()?) } else { None };
-        let memory = Arc::new(SharedMemory::new(options.hbm_size)?);
+        let memory = Arc::new(SharedMemory::in_slot(options.hbm_size, wanted)?);
         if options.cpu == Cpu::Qemu && memory.hbm_base() < IDENTITY_END {
             return Err(Error::BaseBelowImage(memory.hbm_base()));
         }

@@ -12,7 +12,8 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- Makes a channel for each of `channelNum` descriptions, or finds it if it exists. 0 channels are none: the result is 0.
+ Makes a channel for each of `channelNum` descriptions, or finds it if it exists. Both ends call it, and each waits for the other, at
+ most for the seconds of HCCL_CONNECT_TIMEOUT (120). One call may name several peers. 0 channels are none: the result is 0.
  */
 HcclResult HcclChannelAcquire(HcclComm comm,
                               CommEngine engine,
@@ -30,7 +31,7 @@ HcclResult HcclChannelQuery(HcclComm comm,
                             ChannelHandle *channels);
 
 /*
- Frees channels. Those of AICPU engines end with their communicator.
+ Frees channels. Those of AICPU engines end with their communicator: returns 5.
  */
 HcclResult HcclChannelDestroy(HcclComm comm, const ChannelHandle *channels, uint32_t channelNum);
 
@@ -43,7 +44,7 @@ HcclResult HcclChannelGetHcclBuffer(HcclComm comm,
                                     uint64_t *size);
 
 /*
- All memory of the peer behind a channel, with its tags.
+ All memory of the peer behind a channel, with its tags: its buffer, under "HcclBuffer". The lists belong to the communicator.
  */
 HcclResult HcclChannelGetRemoteMems(HcclComm comm,
                                     ChannelHandle channel,

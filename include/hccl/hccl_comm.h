@@ -33,19 +33,20 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- Makes a communicator of one rank on device `devices[0]`. `ndev` is 1: several ranks are not supported.
+ Makes the communicators of `ndev` ranks, rank n on device `devices[n]`, from one thread.
  */
 HcclResult HcclCommInitAll(uint32_t ndev,
                            int32_t *devices,
                            HcclComm *comms);
 
 /*
- Writes a root info for HcclCommInitRootInfo, for one communicator.
+ Writes a root info for HcclCommInitRootInfo, for the ranks of one communicator. Each of them uses it once.
  */
 HcclResult HcclGetRootInfo(HcclRootInfo *rootInfo);
 
 /*
- Makes a communicator on the calling thread's device. `nRanks` is 1 and `rank` 0: several ranks are not supported.
+ Makes the communicator of rank `rank` on the calling thread's device. Waits until all `nRanks` ranks have called, at most for
+ the seconds of HCCL_CONNECT_TIMEOUT (120).
  */
 HcclResult HcclCommInitRootInfo(uint32_t nRanks,
                                 const HcclRootInfo *rootInfo,
@@ -63,12 +64,26 @@ HcclResult HcclCommInitRootInfoConfig(uint32_t nRanks,
                                       HcclComm *comm);
 
 /*
+ Communicators are made by HcclCommInitRootInfo or HcclCommInitAll here: returns 5.
+ */
+HcclResult HcclCommInitClusterInfo(const char *clusterInfo, uint32_t rank, HcclComm *comm);
+
+/*
+ As HcclCommInitClusterInfo, with settings: returns 5.
+ */
+HcclResult HcclCommInitClusterInfoConfig(const char *clusterInfo,
+                                         uint32_t rank,
+                                         const HcclCommConfig *config,
+                                         HcclComm *comm);
+
+/*
  Name and meaning of a result, in English. Never null; valid until the process ends.
  */
 const char *HcclGetErrorString(HcclResult code);
 
 /*
- Destroys a communicator, with its threads, its buffer and its contexts. Synchronise the streams that use them first.
+ Destroys a communicator, with its threads, its channels, its buffer and its contexts. Synchronise the streams that use them
+ first. The other ranks are not waited for.
  */
 HcclResult HcclCommDestroy(HcclComm comm);
 
@@ -78,12 +93,12 @@ HcclResult HcclCommDestroy(HcclComm comm);
 HcclResult HcclGetCommName(HcclComm comm, char *commName);
 
 /*
- Rank of the caller: 0.
+ Rank of the communicator.
  */
 HcclResult HcclGetRankId(HcclComm comm, uint32_t *rank);
 
 /*
- Number of ranks: 1.
+ Number of ranks.
  */
 HcclResult HcclGetRankSize(HcclComm comm, uint32_t *rankSize);
 

@@ -9,6 +9,25 @@
 #define COMM_LINK_MAGIC_WORD 0x0f0e0f0fu
 #define COMM_LINK_VERSION 1u
 
+/* How the ranks of a layer are linked. */
+typedef enum CommTopo {
+    COMM_TOPO_RESERVED = -1,
+    COMM_TOPO_CLOS = 0,
+    COMM_TOPO_1DMESH = 1,
+    COMM_TOPO_910_93 = 2,
+    COMM_TOPO_310P = 3,
+    COMM_TOPO_A2AXSERVER = 4,
+    COMM_TOPO_CUSTOM = 5
+} CommTopo;
+
+/* What HcclRankGraphGetEndpointInfo gives. */
+typedef enum EndpointAttr {
+    ENDPOINT_ATTR_INVALID = -1,
+    ENDPOINT_ATTR_BW_COEFF = 0,
+    ENDPOINT_ATTR_DIE_ID = 1,
+    ENDPOINT_ATTR_LOCATION = 2
+} EndpointAttr;
+
 /* What a link is. */
 typedef struct CommLinkAttr {
     CommProtocol linkProtocol;

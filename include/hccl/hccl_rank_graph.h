@@ -22,9 +22,87 @@ HcclResult HcclRankGraphGetLinks(HcclComm comm,
                                  uint32_t *linkNum);
 
 /*
- Number of ranks of a layer: 1 in layer 0.
+ Numbers of the layers: 0. The list belongs to the communicator.
+ */
+HcclResult HcclRankGraphGetLayers(HcclComm comm, uint32_t **netLayers, uint32_t *netLayerNum);
+
+/*
+ Ranks of a layer. The list belongs to the communicator.
+ */
+HcclResult HcclRankGraphGetRanksByLayer(HcclComm comm,
+                                        uint32_t netLayer,
+                                        uint32_t **ranks,
+                                        uint32_t *rankNum);
+
+/*
+ Number of ranks of a layer.
  */
 HcclResult HcclRankGraphGetRankSizeByLayer(HcclComm comm, uint32_t netLayer, uint32_t *rankNum);
+
+/*
+ How the ranks of a layer are linked: COMM_TOPO_1DMESH, each with each.
+ */
+HcclResult HcclRankGraphGetTopoTypeByLayer(HcclComm comm, uint32_t netLayer, CommTopo *topoType);
+
+/*
+ Sizes of the instances of a layer: returns 5.
+ */
+HcclResult HcclRankGraphGetInstSizeListByLayer(HcclComm comm,
+                                               uint32_t netLayer,
+                                               uint32_t **instSizeList,
+                                               uint32_t *listSize);
+
+/*
+ Instances of a layer: returns 5.
+ */
+HcclResult HcclRankGraphGetTopoInstsByLayer(HcclComm comm,
+                                            uint32_t netLayer,
+                                            uint32_t **topoInsts,
+                                            uint32_t *topoInstNum);
+
+/*
+ How the ranks of an instance are linked: returns 5.
+ */
+HcclResult HcclRankGraphGetTopoType(HcclComm comm,
+                                    uint32_t netLayer,
+                                    uint32_t topoInstId,
+                                    CommTopo *topoType);
+
+/*
+ Ranks of an instance: returns 5.
+ */
+HcclResult HcclRankGraphGetRanksByTopoInst(HcclComm comm,
+                                           uint32_t netLayer,
+                                           uint32_t topoInstId,
+                                           uint32_t **ranks,
+                                           uint32_t *rankNum);
+
+/*
+ Number of endpoints of an instance: returns 5.
+ */
+HcclResult HcclRankGraphGetEndpointNum(HcclComm comm,
+                                       uint32_t netLayer,
+                                       uint32_t topoInstId,
+                                       uint32_t *num);
+
+/*
+ Endpoints of an instance: returns 5.
+ */
+HcclResult HcclRankGraphGetEndpointDesc(HcclComm comm,
+                                        uint32_t netLayer,
+                                        uint32_t topoInstId,
+                                        uint32_t *descNum,
+                                        EndpointDesc *endpointDesc);
+
+/*
+ Attribute of an endpoint: returns 5.
+ */
+HcclResult HcclRankGraphGetEndpointInfo(HcclComm comm,
+                                        uint32_t rankId,
+                                        const EndpointDesc *endpointDesc,
+                                        EndpointAttr endpointAttr,
+                                        uint32_t infoLen,
+                                        void *info);
 
 #ifdef __cplusplus
 }  // extern "C"

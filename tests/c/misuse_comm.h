@@ -317,7 +317,8 @@ static void by_configuration(HcclComm comm) {
     void *ptr = UNTOUCHED;
     char **tags = NULL;
     uint64_t size = 7;
-    uint32_t number = 7;
+    uint32_t number = 7, *list = NULL;
+    CommTopo topo = COMM_TOPO_RESERVED;
     HcclCommConfigInit(&config);
     memset(&root, 0, sizeof root);
     memset(&op, 0, sizeof op);
@@ -365,6 +366,8 @@ static void by_configuration(HcclComm comm) {
     CHECK(HcclChannelDestroy(WRONG, &handle, 1), HCCL_E_NOT_FOUND);
     CHECK(HcclChannelGetHcclBuffer(NULL, handle, &ptr, &size), HCCL_E_PTR);
     CHECK(HcclChannelGetHcclBuffer(comm, handle, &ptr, NULL), HCCL_E_PTR);
+    CHECK(HcclChannelGetHcclBuffer(comm, 0, &ptr, &size), HCCL_E_PTR);
+    CHECK(HcclChannelGetHcclBuffer(comm, handle, &ptr, &size), HCCL_E_NOT_FOUND);
     CHECK(HcclChannelGetHcclBuffer(WRONG, handle, &ptr, &size), HCCL_E_NOT_FOUND);
     CHECK(HcclChannelGetRemoteMems(comm, handle, NULL, &mems, &tags), HCCL_E_PTR);
     CHECK(HcclChannelGetRemoteMems(WRONG, handle, &number, &mems, &tags), HCCL_E_NOT_FOUND);
@@ -372,8 +375,41 @@ static void by_configuration(HcclComm comm) {
     CHECK(HcclCommMemReg(WRONG, "tag", &mem, &memory), HCCL_E_NOT_FOUND);
     CHECK(HcclRankGraphGetLinks(comm, 0, 0, 1, NULL, &number), HCCL_E_PTR);
     CHECK(HcclRankGraphGetLinks(WRONG, 0, 0, 1, &links, &number), HCCL_E_NOT_FOUND);
+    CHECK(HcclRankGraphGetLinks(comm, 0, 1, 1, &links, &number), HCCL_E_PARA);
+    CHECK(HcclRankGraphGetLinks(comm, 1, 0, 1, &links, &number), HCCL_E_PARA);
+    CHECK(HcclRankGraphGetLinks(comm, 0, 0, 1, &links, &number), HCCL_E_PARA);
     CHECK(HcclRankGraphGetRankSizeByLayer(comm, 0, NULL), HCCL_E_PTR);
     CHECK(HcclRankGraphGetRankSizeByLayer(WRONG, 0, &number), HCCL_E_NOT_FOUND);
+    CHECK(HcclRankGraphGetRankSizeByLayer(comm, 1, &number), HCCL_E_PARA);
+    CHECK(HcclRankGraphGetLayers(comm, NULL, &number), HCCL_E_PTR);
+    CHECK(HcclRankGraphGetLayers(comm, &list, NULL), HCCL_E_PTR);
+    CHECK(HcclRankGraphGetLayers(WRONG, &list, &number), HCCL_E_NOT_FOUND);
+    CHECK(HcclRankGraphGetRanksByLayer(comm, 0, NULL, &number), HCCL_E_PTR);
+    CHECK(HcclRankGraphGetRanksByLayer(comm, 1, &list, &number), HCCL_E_PARA);
+    CHECK(HcclRankGraphGetRanksByLayer(WRONG, 0, &list, &number), HCCL_E_NOT_FOUND);
+    CHECK(HcclRankGraphGetTopoTypeByLayer(comm, 0, NULL), HCCL_E_PTR);
+    CHECK(HcclRankGraphGetTopoTypeByLayer(comm, 1, &topo), HCCL_E_PARA);
+    CHECK(HcclRankGraphGetTopoTypeByLayer(WRONG, 0, &topo), HCCL_E_NOT_FOUND);
+    CHECK(HcclRankGraphGetInstSizeListByLayer(comm, 0, NULL, &number), HCCL_E_PTR);
+    CHECK(HcclRankGraphGetInstSizeListByLayer(WRONG, 0, &list, &number), HCCL_E_NOT_FOUND);
+    CHECK(HcclRankGraphGetTopoInstsByLayer(comm, 0, NULL, &number), HCCL_E_PTR);
+    CHECK(HcclRankGraphGetTopoInstsByLayer(WRONG, 0, &list, &number), HCCL_E_NOT_FOUND);
+    CHECK(HcclRankGraphGetTopoType(comm, 0, 0, NULL), HCCL_E_PTR);
+    CHECK(HcclRankGraphGetTopoType(WRONG, 0, 0, &topo), HCCL_E_NOT_FOUND);
+    CHECK(HcclRankGraphGetRanksByTopoInst(comm, 0, 0, &list, NULL), HCCL_E_PTR);
+    CHECK(HcclRankGraphGetRanksByTopoInst(WRONG, 0, 0, &list, &number), HCCL_E_NOT_FOUND);
+    CHECK(HcclRankGraphGetEndpointNum(comm, 0, 0, NULL), HCCL_E_PTR);
+    CHECK(HcclRankGraphGetEndpointNum(WRONG, 0, 0, &number), HCCL_E_NOT_FOUND);
+    CHECK(HcclRankGraphGetEndpointDesc(comm, 0, 0, &number, NULL), HCCL_E_PTR);
+    CHECK(HcclRankGraphGetEndpointDesc(WRONG, 0, 0, &number, &channel.localEndpoint), HCCL_E_NOT_FOUND);
+    CHECK(HcclRankGraphGetEndpointInfo(comm, 0, NULL, ENDPOINT_ATTR_DIE_ID, 4, &number), HCCL_E_PTR);
+    CHECK(HcclRankGraphGetEndpointInfo(WRONG, 0, &channel.localEndpoint, ENDPOINT_ATTR_DIE_ID, 4, &number),
+          HCCL_E_NOT_FOUND);
+    CHECK(HcclCommInitClusterInfo(NULL, 0, &other), HCCL_E_PTR);
+    CHECK(HcclCommInitClusterInfo("ranks.json", 0, NULL), HCCL_E_PTR);
+    CHECK(HcclCommInitClusterInfo("ranks.json", 0, &other), HCCL_E_NOT_SUPPORT);
+    CHECK(HcclCommInitClusterInfoConfig("ranks.json", 0, NULL, &other), HCCL_E_PTR);
+    CHECK(HcclCommInitClusterInfoConfig("ranks.json", 0, &config, &other), HCCL_E_NOT_SUPPORT);
     CHECK(HcclAicpuKernelLaunch(comm, NULL, &info, 0, NULL, NULL), HCCL_E_PTR);
     CHECK(HcclAicpuKernelLaunch(WRONG, &op, &info, 0, NULL, NULL), HCCL_E_NOT_FOUND);
 
@@ -386,6 +422,7 @@ static void by_configuration(HcclComm comm) {
     CHECK(aclrtRegisterCpuFunc(WRONG, "f", "k", NULL), ACL_ERROR_INVALID_PARAM);
     CHECK(aclrtRegisterCpuFunc(WRONG, "f", "k", &ptr), ACL_ERROR_INVALID_RESOURCE_HANDLE);
     CHECK_TRUE(ptr == UNTOUCHED && other == UNTOUCHED && memory == UNTOUCHED && links == NULL && mems == NULL);
+    CHECK_TRUE(list == NULL && topo == COMM_TOPO_RESERVED);
     CHECK_TRUE(thread == 7 && handle == 7 && size == 7 && number == 7);
 }
 

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::codes::ACL_SUCCESS;
 use super::error::CallError;
-use super::{last_error, owner, recent};
+use super::{last_error, owner, recent, thread_end};
 use host_stub::backend::native::in_kernel;
 
 /// A function that returns an `aclError`.
@@ -28,7 +28,11 @@ fn answer(
 ) -> i32 {
     let call = || {
         let _in_use = owner::enter()?;
-        if in_kernel() { Err(CallError::InKernel) } else { call() }
+        if in_kernel() {
+            return Err(CallError::InKernel);
+        }
+        thread_end::watch();
+        call()
     };
     // A panic leaves no partial update: locks are held for single updates, so poisoned locks can be used.
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| Err(CallError::Panic(text(&*payload))));

@@ -1,8 +1,9 @@
-//! Communicators of one rank: names, threads, contexts.
+//! Communicators: names, threads, contexts.
 #![forbid(unsafe_code)]
 
 use std::collections::hash_map::Entry;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
@@ -12,15 +13,18 @@ use super::error::CallError;
 use super::host_block::HostBlock;
 use super::objects::{CommEntry, Context, StreamEntry, ThreadEntry};
 use super::process::{Process, current_device, process};
-use super::support;
-use super::{device, stream};
+use super::ranks::Seat;
+use super::this_thread::thread_number;
+use super::{device, ranks, stream, support};
 use host_stub::Device;
 use host_stub::Error;
 use host_stub::Stream;
 use host_stub::comm::{Comm, CommOptions};
-use host_stub::product::{Acquire, Refusal, Side};
+use host_stub::product::{Acquire, Product, Refusal, Side};
 use host_stub::thread::{ThreadConfig, ThreadError};
 
+/// Why a rank has left whose communicator was destroyed.
+const DESTROYED: &str = "has destroyed its communicator";
 /// Most threads of one call.
 const THREADS_MAX: u32 = 1000;
 /// Most threads of one export.
@@ -36,30 +40,65 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn get(handle: u64) -> Result<Arc<CommEntry>, CallError> {
-    process().comms.get(handle).cloned()
-}
-
-fn create(index: i32, device: Device, config: &CommConfig) -> Result<u64, CallError> {
-    let options = CommOptions { ccl_buffer: config.ccl_buffer };
-    let comm = Comm::named(&device, options, config.name.as_deref())?;
-    let entry = CommEntry { index, device, comm, contexts: Mutex::default() };
-    Ok(process().comms.insert(Arc::new(entry)))
-}
-
-/// Handle of a communicator of one rank on device `devices[0]`, which is opened if it is not.
+/// The communicator with this handle, which the calling thread uses.
 ///
 /// # Errors
-/// Not exactly one device, or it does not open.
-pub fn init_all(ndev: u32, first: impl FnOnce() -> i32) -> Result<u64, CallError> {
-    match ndev {
-        0 => Err(CallError::OutOfRange { what: "ndev", value: 0, must: "must be at least 1" }),
-        1 => {
-            let index = first();
-            create(index, device::open(index)?, &CommConfig::default())
-        }
-        _ => Err(CallError::NotSupported(format!("{ndev} ranks: a communicator has one"))),
+/// Unknown communicator.
+pub fn get(handle: u64) -> Result<Arc<CommEntry>, CallError> {
+    let entry = process().comms.get(handle).cloned()?;
+    let thread = thread_number();
+    // Relaxed: the lock of the ranks orders what follows.
+    if let Some(seat) = entry.seat
+        && entry.last_thread.swap(thread, Ordering::Relaxed) != thread
+    {
+        ranks::used_by(seat, thread);
     }
+    Ok(entry)
+}
+
+/// A communicator that no handle names yet, for the ranks of `group`.
+fn prepare(device: &Device, config: &CommConfig, group: Option<u64>) -> Result<Comm, CallError> {
+    let options = CommOptions { ccl_buffer: config.ccl_buffer };
+    // The ranks of a communicator have one name for it.
+    let name = config.name.clone().or_else(|| group.map(|group| format!("comm_of_root_{group}")));
+    Ok(Comm::named(device, options, name.as_deref())?)
+}
+
+fn add_comm(index: i32, device: Device, comm: Comm, seat: Option<Seat>) -> u64 {
+    let entry = CommEntry {
+        index,
+        device,
+        comm,
+        seat,
+        last_thread: AtomicU64::new(u64::MAX),
+        contexts: Mutex::default(),
+        channels: Mutex::default(),
+        connecting: Mutex::default(),
+        graph: Mutex::default(),
+    };
+    process().comms.insert(Arc::new(entry))
+}
+
+/// Handles of the communicators of ranks on these devices, which are opened if they are not.
+///
+/// # Errors
+/// No device, too many, one twice, or one that does not open: none is made.
+pub fn init_all(ndev: u32, indices: impl Iterator<Item = i32>) -> Result<Vec<u64>, CallError> {
+    ranks::check_rank("ndev", ndev, 0)?;
+    let devices: Vec<_> = indices.map(|index| Ok((index, device::open(index)?))).collect::<Result<_, CallError>>()?;
+    let places: Vec<_> = devices.iter().map(|(index, device)| device::place(*index, device)).collect();
+    let seats = ranks::join_all(&places)?;
+    let group = seats.first().filter(|seat| seat.size > 1).map(|seat| seat.group);
+    let comms = devices.iter().map(|(_, device)| prepare(device, &CommConfig::default(), group)).collect();
+    let comms: Vec<Comm> = match comms {
+        Ok(comms) => comms,
+        Err(error) => {
+            seats.iter().for_each(|seat| ranks::leave(*seat, DESTROYED));
+            return Err(error);
+        }
+    };
+    let made = devices.into_iter().zip(comms).zip(seats);
+    Ok(made.map(|(((index, device), comm), seat)| add_comm(index, device, comm, Some(seat))).collect())
 }
 
 /// Handle of a communicator of this library on device `index`, for threads without one of the program.
@@ -68,7 +107,8 @@ pub fn init_all(ndev: u32, first: impl FnOnce() -> i32) -> Result<u64, CallError
 /// The device is not open, or has no room for it.
 pub fn for_threads(index: i32) -> Result<u64, CallError> {
     let device = process().devices.get(&index).ok_or(CallError::NoDevice)?.device.clone();
-    create(index, device, &CommConfig::default())
+    let comm = prepare(&device, &CommConfig::default(), None)?;
+    Ok(add_comm(index, device, comm, None))
 }
 
 /// Releases live threads.
@@ -97,45 +137,42 @@ pub fn release(threads: &[ThreadHandle]) -> Result<(), CallError> {
 /// The calling thread has no device.
 pub fn root_info() -> Result<[u8; ROOT_INFO_HEAD], CallError> {
     current_device()?;
-    let mut process = process();
-    let id = process.next_id;
-    process.next_id += 1;
-    process.root_infos.insert(id);
+    let id = ranks::new_group();
     let mut bytes = [0; ROOT_INFO_HEAD];
     bytes[..8].copy_from_slice(&ROOT_INFO_MAGIC);
     bytes[8..].copy_from_slice(&id.to_le_bytes());
     Ok(bytes)
 }
 
-/// Handle of a communicator of one rank on the calling thread's device.
+/// Handle of the communicator of a rank on the calling thread's device, once all its ranks have called.
 ///
 /// # Errors
-/// No device, not one rank, not rank 0, bytes that [`root_info`] has not given, or that have been used.
+/// No device, a rank that is not below `n_ranks` or has called, bytes that [`root_info`] has not given or that all ranks have used,
+/// ranks that do not come.
 pub fn init_root(
     n_ranks: u32,
     root_info: [u8; ROOT_INFO_HEAD],
     rank: u32,
     config: &CommConfig,
+    function: &'static str,
 ) -> Result<u64, CallError> {
-    match n_ranks {
-        0 => return Err(CallError::OutOfRange { what: "nRanks", value: 0, must: "must be at least 1" }),
-        1 => {}
-        _ => return Err(CallError::NotSupported(format!("{n_ranks} ranks: a communicator has one"))),
-    }
-    if rank >= n_ranks {
-        return Err(CallError::OutOfRange { what: "rank", value: rank.into(), must: "must be below nRanks" });
-    }
+    ranks::check_rank("nRanks", n_ranks, rank)?;
     let (index, device) = current_device()?;
     let (magic, id) = root_info.split_at(8);
     let id = u64::from_le_bytes(id.try_into().expect("8 of 16 bytes"));
-    if magic != ROOT_INFO_MAGIC || !process().root_infos.remove(&id) {
-        return Err(CallError::Invalid("the root info is not one of HcclGetRootInfo, or has been used".to_owned()));
+    if magic != ROOT_INFO_MAGIC {
+        return Err(CallError::Invalid("the root info is not one of HcclGetRootInfo".to_owned()));
     }
-    create(index, device, config)
+    let place = device::place(index, &device);
+    // Before the name is taken on this device: what is wrong with the rank comes first.
+    ranks::check_join(id, n_ranks, rank, place)?;
+    let comm = prepare(&device, config, Some(id).filter(|_| n_ranks > 1))?;
+    let seat = ranks::join(id, n_ranks, rank, place, function)?;
+    Ok(add_comm(index, device, comm, Some(seat)))
 }
 
 /// Destroys a communicator: its threads, its buffer and its contexts end. The call waits for the host's tasks on
-/// threads without a stream of the program, because the program can't.
+/// threads without a stream of the program, because the program can't. It does not wait for the other ranks.
 ///
 /// # Errors
 /// Unknown communicator; or a task failed; then the communicator is destroyed, too.
@@ -144,6 +181,9 @@ pub fn destroy(handle: u64) -> Result<(), CallError> {
     let entry = process.comms.remove(handle)?;
     let streams = forget_threads(&mut process, |thread| thread.comm == handle);
     drop(process);
+    if let Some(seat) = entry.seat {
+        ranks::leave(seat, DESTROYED);
+    }
     // Outside the lock: the scheduler may be working on its queues.
     let waited = entry.comm.synchronize();
     drop((entry, streams));
@@ -171,6 +211,22 @@ pub fn synchronize_device(index: i32) -> Result<(), CallError> {
 /// Unknown communicator.
 pub fn name(handle: u64) -> Result<String, CallError> {
     Ok(get(handle)?.comm.name().to_owned())
+}
+
+/// The product that its device is.
+///
+/// # Errors
+/// Unknown communicator.
+pub fn product(handle: u64) -> Result<&'static Product, CallError> {
+    Ok(get(handle)?.device.options().product)
+}
+
+/// Its rank, and the number of ranks.
+///
+/// # Errors
+/// Unknown communicator.
+pub fn rank(handle: u64) -> Result<(u32, u32), CallError> {
+    Ok(get(handle)?.seat.map_or((0, 1), |seat| (seat.rank, seat.size)))
 }
 
 /// # Errors

@@ -1,15 +1,17 @@
 //! Devices by number: opened by the first thread that sets one, closed when the last has reset it.
 #![forbid(unsafe_code)]
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::error::CallError;
 use super::objects::{OpenDevice, User};
 use super::owner::InUse;
 use super::process::{Process, process};
+use super::ranks::Place;
 use super::this_thread::{current_index, set_current_index, thread_number};
-use super::{stderr_log, support, thread_end};
-use hcomm_mapping::SLOTS;
+use super::{ranks, stderr_log, support};
+use hcomm_mapping::{SLOTS, SharedMemory};
+use hcomm_sim::fabric::Fabric;
 use host_stub::{Cpu, Device, DeviceOptions};
 
 /// Environment variable that chooses the AI CPU: `native` (default), `qemu` or `linux`.
@@ -18,6 +20,9 @@ const CPU_VAR: &str = "HCOMM_SIM_CPU";
 const DEVICES_VAR: &str = "HCOMM_SIM_DEVICES";
 /// Its default: the cards of one server. A device that is not set costs nothing.
 const DEVICES_DEFAULT: u32 = 8;
+
+/// Joins all devices of the process: those of one machine.
+static FABRIC: LazyLock<Arc<Fabric<SharedMemory>>> = LazyLock::new(Arc::default);
 
 /// One thread opens or closes a device at a time.
 static OPENING: Mutex<()> = Mutex::new(());
@@ -74,7 +79,7 @@ pub fn open(index: i32) -> Result<Device, CallError> {
     if let Some(open) = process().devices.get(&index) {
         return Ok(open.device.clone());
     }
-    let device = Device::open(options()?)?;
+    let device = Device::open_at(options()?, &FABRIC, usize::try_from(index).ok())?;
     let open = OpenDevice {
         device: device.clone(),
         users: Vec::new(),
@@ -86,13 +91,17 @@ pub fn open(index: i32) -> Result<Device, CallError> {
     Ok(device)
 }
 
+/// Where device `index` is.
+pub fn place(index: i32, device: &Device) -> Place {
+    Place { index, slot: device.slot() as u32, generation: device.generation() }
+}
+
 /// Sets device `index` as the calling thread's device.
 ///
 /// # Errors
 /// As [`open`].
 pub fn set(index: i32) -> Result<(), CallError> {
     open(index)?;
-    thread_end::watch();
     let mut process = process();
     // Another thread's reset may have closed it in between: then there is none.
     let open = process.devices.get_mut(&index).ok_or(CallError::NoDevice)?;
@@ -156,6 +165,9 @@ fn close(mut process: MutexGuard<'_, Process>, index: i32) -> Result<(), CallErr
     process.functions.extract(|function| function.index == index);
     process.args.extract(|args| args.index == index);
     drop(process);
+    if let Some(open) = &device {
+        ranks::device_closed(place(index, &open.device));
+    }
     // Outside the lock: releasing queues waits for a scheduler that may be working.
     drop((comms, streams, notifies, events, binaries));
     device.map_or(Ok(()), |open| open.device.check_findings())?;

@@ -13,6 +13,7 @@ use super::codes::{
 use hcomm_sim::alloc::AllocError;
 use hcomm_sim::comm_table::CommError;
 use hcomm_sim::error::RT_TS_ERROR;
+use hcomm_sim::fabric::ChannelError;
 use host_stub::Error;
 use host_stub::loader::LoadError;
 use host_stub::thread::ThreadError;
@@ -75,6 +76,9 @@ pub enum CallError {
     /// All are in use.
     #[error("{0}")]
     Unavailable(String),
+    /// Another rank has not come, or will not.
+    #[error("{0}")]
+    Timeout(String),
     /// Product, engine or this library does not offer it.
     #[error("{0}")]
     NotSupported(String),
@@ -116,6 +120,7 @@ impl CallError {
             Self::NoDevice | Self::Forked { .. } => ACL_ERROR_RT_CONTEXT_NULL,
             Self::NoHandle { .. } | Self::Destroyed { .. } => ACL_ERROR_INVALID_RESOURCE_HANDLE,
             Self::Unavailable(_) => ACL_ERROR_RT_MEMORY_ALLOCATION,
+            Self::Timeout(_) => ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
             Self::NotSupported(_) | Self::InKernel => ACL_ERROR_API_NOT_SUPPORT,
             Self::Runtime { code, .. } => *code,
             Self::Host(error) => acl_code_of(error),
@@ -131,6 +136,7 @@ impl CallError {
             Self::OutOfRange { .. } | Self::Invalid(_) | Self::NoSuchDevice { .. } => code::HCCL_E_PARA,
             Self::NoHandle { .. } | Self::Destroyed { .. } => code::HCCL_E_NOT_FOUND,
             Self::Unavailable(_) => code::HCCL_E_UNAVAIL,
+            Self::Timeout(_) => code::HCCL_E_TIMEOUT,
             Self::NotSupported(_) | Self::InKernel => code::HCCL_E_NOT_SUPPORT,
             Self::NoDevice | Self::Forked { .. } | Self::Runtime { .. } => code::HCCL_E_RUNTIME,
             Self::Host(error) => hccl_code_of(error),
@@ -138,11 +144,6 @@ impl CallError {
             Self::Panic(_) => code::HCCL_E_INTERNAL,
         }
     }
-}
-
-/// What functions of channels answer.
-pub fn no_channels() -> CallError {
-    CallError::NotSupported("channels between ranks: a communicator has one rank here".to_owned())
 }
 
 fn acl_code_of(error: &Error) -> i32 {
@@ -177,13 +178,16 @@ fn hccl_code_of(error: &Error) -> i32 {
         Error::Comm(CommError::BadName(_) | CommError::NameTaken(_)) => code::HCCL_E_PARA,
         Error::Refused(refusal) => refusal.code(),
         Error::Argument(error) => error.code(),
-        Error::Thread(error) => match error {
+        Error::Thread(error) | Error::Channel(ChannelError::Thread(error)) => match error {
             ThreadError::NoThreads { .. } | ThreadError::NoNotifies { .. } => code::HCCL_E_UNAVAIL,
             ThreadError::BadThread { .. } => code::HCCL_E_NOT_FOUND,
             // As in a kernel.
             ThreadError::BadNotifyIndex { .. } => code::HCCL_E_PTR,
             ThreadError::Alloc(_) => code::HCCL_E_MEMORY,
         },
+        Error::Channel(ChannelError::NoChannels) => code::HCCL_E_UNAVAIL,
+        Error::Channel(ChannelError::Alloc(_)) => code::HCCL_E_MEMORY,
+        Error::Channel(_) => code::HCCL_E_PARA,
         _ => code::HCCL_E_RUNTIME,
     }
 }

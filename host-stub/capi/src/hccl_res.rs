@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use super::acl_base::aclrtStream;
 use super::call::{Out, bytes_arg, hccl, not_null};
 use super::comm;
-use super::error::{CallError, no_channels};
+use super::error::CallError;
 use super::hccl_types::HcclComm;
 use super::hcomm_res_defs::{CommAbiHeader, CommMem, ThreadHandle};
 
@@ -199,7 +199,9 @@ pub unsafe extern "C" fn HcclCommMemReg(
         ];
         not_null(pointers)?;
         comm::check(comm.addr() as u64)?;
-        Err(no_channels())
+        Err(CallError::NotSupported(
+            "memory of the program's own is not exchanged: peers use the HcclBuffer".to_owned(),
+        ))
     })
 }
 

@@ -11,6 +11,8 @@
 //! | `process`, `handles`, `objects`, `host_block` | the one state that a process has: devices by number, live handles, and what they name |
 //! | `owner`, `this_thread`, `thread_end` | what belongs to a process or a thread, and what happens after a fork and when a thread ends |
 //! | `device`, `stream`, `notify`, `event`, `memory`, `memory_async`, `binary`, `binary_data`, `launch`, `comm`, `comm_config`, `thread_pool` | what the functions do |
+//! | `ranks`, `waits` | which ranks have joined a communicator, what they hand to each other, and who waits for whom |
+//! | `channels`, `channel_desc`, `links` | channels between ranks, what they are made from, and the links that a program finds |
 //! | `library` | loads the shared libraries of native kernels |
 //! | `support` | what product and engine allow: every such decision is made there |
 //!
@@ -24,6 +26,8 @@ mod binary;
 mod binary_data;
 mod binary_error;
 mod call;
+mod channel_desc;
+mod channels;
 mod codes;
 mod comm;
 mod comm_config;
@@ -49,6 +53,7 @@ mod init;
 mod last_error;
 mod launch;
 mod library;
+mod links;
 mod memory;
 mod memory_async;
 mod memory_file;
@@ -56,6 +61,7 @@ mod notify;
 mod objects;
 mod owner;
 mod process;
+mod ranks;
 mod recent;
 mod stderr_log;
 mod stream;
@@ -63,3 +69,4 @@ mod support;
 mod this_thread;
 mod thread_end;
 mod thread_pool;
+mod waits;

@@ -4,13 +4,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::channel::ChannelHandle;
 use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 use libloading::os::unix::Library;
 
 use super::host_block::HostBlock;
 use super::owner::InUse;
+use super::ranks::{End, Seat};
 use host_stub::comm::Comm;
 use host_stub::control::Notify;
 use host_stub::library as aarch64;
@@ -139,7 +143,26 @@ pub struct CommEntry {
     pub index: i32,
     pub device: Device,
     pub comm: Comm,
+    /// Its rank; `None`: it is one of this library, for threads without a communicator of the program.
+    pub seat: Option<Seat>,
+    /// Number of the thread that has used it last.
+    pub last_thread: AtomicU64,
     pub contexts: Mutex<HashMap<(Vec<u8>, i32), Context>>,
+    /// Channels to its peers.
+    pub channels: Mutex<BTreeMap<End, Channel>>,
+    /// One call makes channels at a time.
+    pub connecting: Mutex<()>,
+    /// What functions of the rank graph give.
+    pub graph: Mutex<Option<HostBlock>>,
+}
+
+/// A channel to a peer.
+pub struct Channel {
+    pub handle: ChannelHandle,
+    /// Address and bytes of the peer's buffer.
+    pub remote: (DeviceAddr, u64),
+    /// What `HcclChannelGetRemoteMems` gives; made by its first call.
+    pub mems: Option<HostBlock>,
 }
 
 /// Memory under a tag.

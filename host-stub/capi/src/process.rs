@@ -1,7 +1,7 @@
 //! The one state that a process has: devices by number, live handles, host memory.
 #![forbid(unsafe_code)]
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::error::CallError;
@@ -38,10 +38,6 @@ pub struct Process {
     pub threads: BTreeMap<u64, ThreadEntry>,
     /// Memory of `aclrtMallocHost`, by address.
     pub host_memory: BTreeMap<usize, HostBlock>,
-    /// Numbers of root infos that have been given out and not used.
-    pub root_infos: BTreeSet<u64>,
-    /// Number of the next root info.
-    pub next_id: u64,
 }
 
 static PROCESS: LazyLock<Mutex<Process>> = LazyLock::new(|| {
@@ -57,8 +53,6 @@ static PROCESS: LazyLock<Mutex<Process>> = LazyLock::new(|| {
         comms: Handles::new("communicator", 5),
         threads: BTreeMap::new(),
         host_memory: BTreeMap::new(),
-        root_infos: BTreeSet::new(),
-        next_id: 1,
     })
 });
 

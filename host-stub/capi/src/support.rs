@@ -3,11 +3,13 @@
 
 use std::ffi::CStr;
 
+use hcomm_aicpu::spec::channel::Protocol;
+use hcomm_aicpu::spec::soc::Soc;
 use hcomm_aicpu::spec::thread::Engine;
 
 use super::error::CallError;
 use host_stub::Error;
-use host_stub::product::{Acquire, DEFAULT_PRODUCT, PRODUCTS, Product, Refusal, Side};
+use host_stub::product::{Acquire, DEFAULT_PRODUCT, PRODUCTS, Product, Refusal, Side, engine_name};
 
 /// Environment variable with the key of the product that every device of the process is.
 const PRODUCT_VAR: &str = "HCOMM_SIM_PRODUCT";
@@ -86,6 +88,60 @@ pub fn context_engine(number: i32) -> Result<Engine, CallError> {
             must: "must be CPU (0), CPU_TS (1), AICPU (2) or AICPU_TS (3)",
         }),
     }
+}
+
+/// `CommProtocol` of the links between devices of a product.
+pub fn link_protocol(product: &Product) -> Protocol {
+    match product.soc {
+        Some(Soc::Ascend910B | Soc::Ascend910_93) => Protocol::HCCS,
+        Some(Soc::Ascend950) | None => Protocol::UB_CTP,
+    }
+}
+
+/// Whether a channel of this `CommEngine` can have this `CommProtocol`.
+///
+/// # Errors
+/// No engine has this number; a pair that is not simulated.
+pub fn channel(product: &Product, engine: i32, protocol: i32) -> Result<(), CallError> {
+    match engine {
+        2 | 3 => {}
+        0 | 1 | 4 | 5 => {
+            let name = engine_name(Engine(engine));
+            return Err(CallError::NotSupported(format!(
+                "channels of engine {engine} ({name}) are not simulated: only AICPU (2) and AICPU_TS (3) have them"
+            )));
+        }
+        _ => {
+            let must = "must be a number of CommEngine from 0 to 5";
+            return Err(CallError::OutOfRange { what: "engine", value: engine.into(), must });
+        }
+    }
+    let linked = link_protocol(product);
+    if protocol == linked.0 {
+        return Ok(());
+    }
+    let name = if linked == Protocol::HCCS { "HCCS" } else { "UB_CTP" };
+    Err(CallError::NotSupported(format!(
+        "channels of protocol {protocol} are not simulated: those of {} have {name} ({})",
+        product.name, linked.0
+    )))
+}
+
+/// Whether channels can be asked for without being made.
+///
+/// # Errors
+/// A product without this function.
+pub fn channel_query(product: &Product) -> Result<(), CallError> {
+    if link_protocol(product) == Protocol::HCCS {
+        return Err(CallError::NotSupported(format!("{} has no HcclChannelQuery", product.name)));
+    }
+    Ok(())
+}
+
+/// Whether a channel can end there: on a device, with the protocol of the links. Of channels over HCCS it need not be said.
+pub fn is_endpoint(product: &Product, protocol: i32, is_on_device: bool) -> bool {
+    let linked = link_protocol(product);
+    linked == Protocol::HCCS || protocol == linked.0 && is_on_device
 }
 
 /// Whether the host may queue a copy on a thread of `engine`.

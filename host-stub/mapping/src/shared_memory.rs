@@ -86,9 +86,12 @@ impl std::fmt::Debug for MemoryError {
 struct Slot(usize);
 
 impl Slot {
-    fn take(layout: &Layout) -> Result<Self, MemoryError> {
-        let mut slots = SLOTS_IN_USE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let free = slots[..layout.slots].iter().position(|used| !used).ok_or(MemoryError::NoSlot(layout.slots))?;
+    /// `wanted` if it is free, else the lowest free one.
+    fn take(layout: &Layout, wanted: Option<usize>) -> Result<Self, MemoryError> {
+        let mut all = SLOTS_IN_USE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let slots = &mut all[..layout.slots];
+        let wanted = wanted.filter(|wanted| slots.get(*wanted) == Some(&false));
+        let free = wanted.or_else(|| slots.iter().position(|used| !used)).ok_or(MemoryError::NoSlot(layout.slots))?;
         slots[free] = true;
         Ok(Self(free))
     }
@@ -138,6 +141,14 @@ impl SharedMemory {
     /// # Errors
     /// [`MemoryError`].
     pub fn new(hbm_size: u64) -> Result<Self, MemoryError> {
+        Self::in_slot(hbm_size, None)
+    }
+
+    /// As [`new`](Self::new), in device slot `wanted` if it is free.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn in_slot(hbm_size: u64, wanted: Option<usize>) -> Result<Self, MemoryError> {
         if !(1 << 20..=HBM_MAX).contains(&hbm_size) || !hbm_size.is_multiple_of(1 << 20) {
             return Err(MemoryError::BadSize(hbm_size));
         }
@@ -151,7 +162,7 @@ impl SharedMemory {
             // The call would end the process by a signal.
             return Err(MemoryError::FileLimit { len, limit });
         }
-        let slot = Slot::take(&layout)?;
+        let slot = Slot::take(&layout, wanted)?;
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd = rustix::fs::memfd_create("hcomm-device", flags).map_err(os("memfd_create"))?;
         // A program that has closed its standard files opens others under their numbers.

@@ -411,12 +411,12 @@ impl<M: Memory> Scheduler<M> {
                     .or_else(|| batch_left_open.then(left_open).and_then(|error| self.report(Check::Sync, error)))
                     .or(dropped)
             }
-            Returned { code, .. } => Some(DeviceError::KernelCode {
-                stream_id: id,
-                kernel: kernel(),
-                code: *code,
-                refused: Box::new(refused),
-            }),
+            Returned { code, .. } => {
+                let refused = Box::new(refused);
+                let error = DeviceError::KernelCode { stream_id: id, kernel: kernel(), code: *code, refused };
+                self.tell_peers_of_launch(&error);
+                Some(error)
+            }
         };
         if let Some(stream) = self.streams.get_mut(id) {
             stream.failed |= error.is_some();

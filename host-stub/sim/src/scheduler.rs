@@ -163,6 +163,9 @@ impl<M: Memory> Scheduler<M> {
             }
             Command::Submit(id, op) => {
                 let failed = self.shared.failed.get();
+                if matches!(op, Op::KernelLaunch(_)) {
+                    self.forget_launches_of_peers();
+                }
                 if let Some(stream) = self.streams.get_mut(id) {
                     match failed {
                         None => stream.ops.push_back(op),
@@ -187,7 +190,7 @@ impl<M: Memory> Scheduler<M> {
             Command::AddChannel(end) => self.add_channel(*end),
             Command::RemoveChannels(jetties) => self.remove_channels(&jetties),
             Command::PeerRecord { id, record, before } => self.peer_record(id, record, &before),
-            Command::PeerFailed(failure) => self.peer_failed(failure),
+            Command::PeerFailed(failure) => self.peer_failed(&failure),
             Command::Stop => self.stopped = true,
         }
     }
@@ -490,6 +493,7 @@ impl<M: Memory> Scheduler<M> {
     /// It has panicked with this text: whatever is outstanding, and whatever comes later, ends with an error.
     pub fn crash(&mut self, text: String) {
         let error = self.shared.failed.set(DeviceError::Crashed(text));
+        self.tell_peers(Some(&error));
         self.requests.drop_all();
         for command in self.shared.inbox.close().into_iter().chain(std::mem::take(&mut self.commands)) {
             if let Command::Submit(id, op) = command

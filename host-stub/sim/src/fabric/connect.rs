@@ -94,6 +94,8 @@ pub struct EndSpec {
 pub struct Offer {
     /// Slot of its device.
     pub device: u32,
+    /// Tells that device from those that had the slot before.
+    pub generation: u32,
     /// Its rank.
     pub rank: u32,
     /// Memory that it exchanges.
@@ -150,6 +152,11 @@ impl<M: Memory> Channels<M> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Access to the fabric that the device is in.
+    pub fn port(&self) -> &Port<M> {
+        &self.port
+    }
+
     fn is_ub(&self) -> bool {
         self.shared.soc == Soc::Ascend950
     }
@@ -198,6 +205,7 @@ impl<M: Memory> Channels<M> {
         let notify_token = self.port.export(Export::Notifies { first, count: spec.notify_count, peer });
         let offer = Offer {
             device: self.port.device(),
+            generation: self.port.generation(),
             rank: spec.rank,
             memory: spec.memory,
             memory_token: self.port.export(Export::Memory { addr, len }),
@@ -231,7 +239,7 @@ impl<M: Memory> Channels<M> {
         let generation = table.generations[slot] + 1;
         table.generations[slot] = generation;
         let descriptor = self.descriptor(&prepared, peer, generation);
-        let end = self.end(&descriptor);
+        let end = self.end(&descriptor, peer);
         self.port.set_rank(end.name.rank);
         self.shared.events.send(|| What::ChannelMade { channel: end.name });
         self.shared.inbox.send(Command::AddChannel(Box::new(end)));
@@ -288,7 +296,7 @@ impl<M: Memory> Channels<M> {
         }
     }
 
-    fn end(&self, descriptor: &ChannelDescriptor) -> ChannelEnd {
+    fn end(&self, descriptor: &ChannelDescriptor, peer: &Offer) -> ChannelEnd {
         let start = descriptor.producer_index as u16;
         ChannelEnd {
             jetty: jetty(descriptor.jetty),
@@ -300,8 +308,11 @@ impl<M: Memory> Channels<M> {
             peer_eid: descriptor.peer_eid,
             peer: descriptor.peer_device,
             name: ChannelName { slot: descriptor.jetty, rank: descriptor.rank, peer_rank: descriptor.peer_rank },
+            peer_generation: peer.generation,
             notify: (descriptor.peer_notify.0, descriptor.notify_size),
             peer_notifies: (descriptor.peer_notify_id, descriptor.peer_notify_count),
+            notifies: (descriptor.notify_id, descriptor.notify_count),
+            failure: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! One end of a channel, as the scheduler of its device keeps it.
 
+use super::peer_failure::PeerFailure;
 use crate::decode::Jetty;
 use crate::event::ChannelName;
 
@@ -22,15 +23,27 @@ pub struct ChannelEnd {
     pub peer_eid: [u8; 16],
     /// Slot of the peer's device.
     pub peer: u32,
+    /// Its generation in that slot.
+    pub peer_generation: u32,
     /// Ranks of this end and of the peer.
     pub name: ChannelName,
     /// Register of notify 0 of the peer's end, and bytes of a register.
     pub notify: (u64, u32),
     /// Id of that notify, and how many there are.
     pub peer_notifies: (u32, u32),
+    /// Id of notify 0 of this end, and how many there are.
+    pub notifies: (u32, u32),
+    /// Why the peer can record none of them any more.
+    pub failure: Option<PeerFailure>,
 }
 
 impl ChannelEnd {
+    /// Whether a notify is one of this end.
+    pub fn has_notify(&self, id: u32) -> bool {
+        let (first, count) = self.notifies;
+        id.checked_sub(first).is_some_and(|index| index < count)
+    }
+
     /// Id of the peer's notify with this register.
     pub fn notify_id(&self, register: u64) -> Option<u32> {
         let (base, size) = self.notify;

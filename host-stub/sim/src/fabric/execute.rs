@@ -6,6 +6,7 @@ use hcomm_aicpu::spec::channel::{NOTIFY_SIZE_910, NOTIFY_WINDOW_PHYS_910, NOTIFY
 
 use super::end::ChannelEnd;
 use super::member::{Export, Peer, Port, Token, covers};
+use super::peer_failure::PeerFailure;
 use super::status::{Status, TransferError, Why};
 use crate::decode::ub::{self, Entry, Place, Work};
 use crate::decode::{Effect, Jetty};
@@ -25,7 +26,9 @@ const AHEAD_MAX: u16 = 1 << 15;
 type Failed = (Status, Why);
 
 impl<M: Memory> Scheduler<M> {
-    pub(crate) fn add_channel(&mut self, end: ChannelEnd) {
+    pub(crate) fn add_channel(&mut self, mut end: ChannelEnd) {
+        // It may have failed before this end was there to be told.
+        end.failure = self.port.as_ref().and_then(|port| port.failure_of(end.peer, end.peer_generation));
         self.channels.insert(end.jetty, end);
     }
 
@@ -71,8 +74,11 @@ impl<M: Memory> Scheduler<M> {
 
     /// The AI CPU has started again: its rings are empty and begin as they did first.
     pub(crate) fn restart_channels(&mut self) {
-        self.channels.values_mut().for_each(|end| end.consumed = end.start);
-        self.failed_peers.clear();
+        for end in self.channels.values_mut() {
+            end.consumed = end.start;
+            // Another device may start again too, but a closed one does not come back.
+            end.failure = end.failure.take().filter(PeerFailure::is_closed);
+        }
         if let Some(port) = &self.port {
             port.restarted();
         }
@@ -126,7 +132,7 @@ impl<M: Memory> Scheduler<M> {
         }
         let gone = || (Status::AckTimeout, Why::PeerGone("is not there".to_owned()));
         let port = self.port.as_ref().ok_or_else(gone)?;
-        let peer = port.peer(end.peer).map_err(|why| (Status::AckTimeout, why))?;
+        let peer = port.peer(end.peer, end.peer_generation).map_err(|why| (Status::AckTimeout, why))?;
         let remote = entry.remote;
         let token = Token { id: remote.token_id, value: remote.token_value };
         let tell = |transfer: Option<&Between>, record| {
@@ -298,7 +304,7 @@ impl<M: Memory> Scheduler<M> {
         let none = TaskError::NoOtherChip { addr: register };
         let before = self.before_of(sq_id);
         let (Some(port), Some((device, id))) = (&self.port, remote_notify(register)) else { return Err(none) };
-        let Ok(peer) = port.peer(device) else { return Err(none) };
+        let Some(peer) = port.peer_now(device) else { return Err(none) };
         if !peer.exports_notify(id, port.device()) {
             return Err(none);
         }

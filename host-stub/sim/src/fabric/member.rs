@@ -56,6 +56,8 @@ pub enum Export {
 
 /// One device, as the others see it.
 struct Member<M> {
+    /// Tells it from the devices that had the slot before.
+    generation: u32,
     shared: Weak<Shared<M>>,
     exports: Mutex<HashMap<u32, (u32, Export)>>,
     next_token: AtomicU32,
@@ -84,11 +86,19 @@ pub struct Fabric<M> {
     pub race: Arc<Mutex<Joint<RaceCheck>>>,
     /// Bytes of all devices that were never written.
     pub init: Arc<Mutex<Joint<InitCheck<HbmContents<M>>>>>,
+    /// Devices that have ever joined.
+    joined: AtomicU32,
 }
 
 impl<M> Default for Fabric<M> {
     fn default() -> Self {
-        Self { members: Mutex::default(), bus: Arc::default(), race: Arc::default(), init: Arc::default() }
+        Self {
+            members: Mutex::default(),
+            bus: Arc::default(),
+            race: Arc::default(),
+            init: Arc::default(),
+            joined: AtomicU32::new(0),
+        }
     }
 }
 
@@ -100,6 +110,7 @@ impl<M> Fabric<M> {
     /// Adds the device in slot `device`, which is that of `shared`.
     pub fn join(self: &Arc<Self>, device: u32, shared: &Arc<Shared<M>>) -> Port<M> {
         let member = Member {
+            generation: self.joined.fetch_add(1, Ordering::Relaxed) + 1,
             shared: Arc::downgrade(shared),
             exports: Mutex::default(),
             next_token: AtomicU32::new(1),
@@ -150,11 +161,17 @@ impl<M> Port<M> {
         RecordId { device: self.device, number: self.own.records.fetch_add(1, Ordering::Relaxed) }
     }
 
+    /// Tells the device from those that had its slot before.
+    pub fn generation(&self) -> u32 {
+        self.own.generation
+    }
+
     /// Lets others use `export` by the token that this gives.
     pub fn export(&self, export: Export) -> Token {
         let id = self.own.next_token.fetch_add(1, Ordering::Relaxed) & 0xf_ffff;
-        // Not a secret: it only has to differ from token to token and from device to device.
-        let value = (id.wrapping_mul(0x9e37_79b9) ^ self.device.wrapping_mul(0x85eb_ca6b)) | 1;
+        // Not a secret: it only has to differ from token to token, from device to device, and from those that had the slot before.
+        let device = self.device.wrapping_mul(0x85eb_ca6b) ^ self.own.generation.wrapping_mul(0xc2b2_ae36);
+        let value = (id.wrapping_mul(0x9e37_79b9) ^ device) | 1;
         lock(&self.own.exports).insert(id, (value, export));
         Token { id, value }
     }
@@ -164,17 +181,34 @@ impl<M> Port<M> {
         lock(&self.own.exports).remove(&token.id);
     }
 
-    /// The device in slot `peer`, if it is open: one that has failed still has its memory.
+    /// The device in slot `peer` that has this generation, if it is open: one that has failed still has its memory.
     ///
     /// # Errors
     /// [`Why::PeerGone`].
-    pub fn peer(&self, peer: u32) -> Result<Peer<M>, Why> {
+    pub fn peer(&self, peer: u32, generation: u32) -> Result<Peer<M>, Why> {
         let member = self.fabric.member(peer).ok_or_else(|| Why::PeerGone("is not there".to_owned()))?;
+        if member.generation != generation {
+            return Err(Why::PeerGone("was closed, and another one has been opened in its place".to_owned()));
+        }
         if lock(&member.gone).as_ref().is_some_and(PeerFailure::is_closed) {
             return Err(Why::PeerGone("is closed".to_owned()));
         }
         let shared = member.shared.upgrade().ok_or_else(|| Why::PeerGone("is closed".to_owned()))?;
         Ok(Peer { device: peer, member, shared })
+    }
+
+    /// The device in slot `peer`, whichever generation it has.
+    pub fn peer_now(&self, peer: u32) -> Option<Peer<M>> {
+        self.peer(peer, self.fabric.member(peer)?.generation).ok()
+    }
+
+    /// Why the device in slot `peer` that has this generation can do nothing more for others.
+    pub fn failure_of(&self, peer: u32, generation: u32) -> Option<PeerFailure> {
+        let member = self.fabric.member(peer).filter(|member| member.generation == generation);
+        match member {
+            Some(member) => lock(&member.gone).clone(),
+            None => Some(PeerFailure { device: peer, first: None, error: None, is_launch: false }),
+        }
     }
 
     /// The device whose HBM `contains` says the address is in.
@@ -250,6 +284,11 @@ impl<M> Port<M> {
         }
         *gone = Some(failure.clone());
         drop(gone);
+        self.tell(failure);
+    }
+
+    /// Tells all others what has failed in the own device.
+    pub fn tell(&self, failure: &PeerFailure) {
         for (_, member) in self.fabric.others(self.device) {
             if let Some(shared) = member.shared.upgrade() {
                 shared.inbox.send(Command::PeerFailed(failure.clone()));
@@ -264,7 +303,10 @@ impl<M> Port<M> {
 
     /// Takes the own device out.
     pub fn leave(&self) {
-        lock(&self.fabric.members).remove(&self.device);
+        let mut members = lock(&self.fabric.members);
+        if members.get(&self.device).is_some_and(|member| Arc::ptr_eq(member, &self.own)) {
+            members.remove(&self.device);
+        }
     }
 }
 

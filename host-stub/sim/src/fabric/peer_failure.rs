@@ -11,11 +11,18 @@ pub struct PeerFailure {
     pub first: Option<(u32, Arc<str>)>,
     /// Its error; `None`: it was closed.
     pub error: Option<Arc<str>>,
+    /// Only a launch has failed there: what was launched here before waits in vain, what is launched later may not.
+    pub is_launch: bool,
 }
 
 impl PeerFailure {
     /// Whether it was closed.
     pub(super) fn is_closed(&self) -> bool {
         self.error.is_none()
+    }
+
+    /// What has happened to it.
+    pub fn text(&self) -> &str {
+        self.error.as_deref().unwrap_or("its device was closed")
     }
 }

@@ -1,6 +1,6 @@
 //! What the scheduler of a device keeps. Each file beside this one adds one subject to it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::turns::Turns;
 use crate::cpu::Cpu;
 use crate::decode::Jetty;
 use crate::engine::EnginePool;
-use crate::fabric::{ChannelEnd, PeerFailure, Port};
+use crate::fabric::{ChannelEnd, Port};
 use crate::fault::{FaultCounter, FaultPlan};
 use crate::hosts::{self, HostThreads};
 use crate::inbox::Command;
@@ -91,8 +91,6 @@ pub struct Scheduler<M: Memory> {
     pub(crate) port: Option<Port<M>>,
     /// Ends of channels, by their jetty.
     pub(crate) channels: HashMap<Jetty, ChannelEnd>,
-    /// Devices of the fabric that have failed or closed, by slot.
-    pub(crate) failed_peers: BTreeMap<u32, PeerFailure>,
 }
 
 impl<M: Memory> Scheduler<M> {
@@ -118,7 +116,6 @@ impl<M: Memory> Scheduler<M> {
             stopped: false,
             port: None,
             channels: HashMap::new(),
-            failed_peers: BTreeMap::new(),
         }
     }
 
