@@ -4,6 +4,7 @@
 #define HCOMM_SIM_HCCL_CHANNEL_DESC_H
 
 #include "../hcomm/hcomm_endpoint.h"
+#include "../securec.h"
 #include "hccl_types.h"
 
 /* Memory that HcclCommMemReg has made known. */
