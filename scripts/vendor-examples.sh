@@ -24,6 +24,12 @@ if [ ! -d "$1" ]; then
     exit 3
 fi
 examples=$(cd "$1" && pwd)
+mapfile -t kernels < <(find "$examples" -type d -name op_kernel_aicpu | sort)
+if [ ${#kernels[@]} -eq 0 ]; then
+    printf 'vendor-examples: no folder op_kernel_aicpu below %s: fetch the folder examples of the repository hccl of CANN\n' \
+        "$examples" >&2
+    exit 3
+fi
 target=$("$root/scripts/target_dir.sh")
 work=$target/vendor-examples
 rm -rf "$work"
@@ -111,7 +117,7 @@ own_libraries() {
 
 # Lays out a home for CPU $2 with all of example $1, and builds its program there: prints the program.
 lay_out() {
-    local example=$1 cpu=$2 home=$3 folder name description library makefile
+    local example=$1 cpu=$2 home=$3 name folder description library makefile
     mkdir -p "$home/opp/vendors/cust/aicpu/config" "$home/opp/vendors/cust/aicpu/kernel" "$home/opp/vendors/cust/lib64" \
         "$home/opp/vendors/cust/include"
     for folder in "$toolkit"/*; do
@@ -122,7 +128,12 @@ lay_out() {
     [ -n "$description" ] || fail "$example has no description of its kernels (a .json with kernelSo)"
     cp "$description" "$home/opp/vendors/cust/aicpu/config/"
     library=$(sed -n 's/.*"kernelSo"[^"]*"\([^"]*\)".*/\1/p' "$description" | head -n 1)
-    kernel_library "$example" "$cpu" "$home/opp/vendors/cust/aicpu/config/$library" >&2
+    # Kernels lie in a package, with the hash of their library.
+    folder=$home/package/aicpu_kernels_device
+    mkdir -p "$folder"
+    kernel_library "$example" "$cpu" "$folder/$library" >&2
+    printf '%s=%s\n' "$library" "$(sha256sum "$folder/$library" | cut -d ' ' -f 1)" > "$folder/bin_hash.cfg"
+    tar -C "$home/package" -czf "$home/opp/vendors/cust/aicpu/kernel/aicpu_${library%.so}.tar.gz" aicpu_kernels_device
     makefile=$(find "$example" -name Makefile | head -n 1)
     [ -n "$makefile" ] || fail "$example has no Makefile of a program"
     for name in $(own_libraries "$makefile"); do
@@ -132,14 +143,12 @@ lay_out() {
     env ASCEND_HOME_PATH="$home" LIBRARY_PATH="$home/lib64:$home/opp/vendors/cust/lib64" \
         LD_LIBRARY_PATH="$home/lib64:$home/opp/vendors/cust/lib64" \
         CPATH="$home/include:$home/opp/vendors/cust/include" make -C "$home/program" >&2
-    find "$home/program" -type f -executable -not -name '*.so*' -newer "$home/opp/vendors/cust/aicpu/config/$library" | head -n 1
+    find "$home/program" -type f -executable -not -name '*.so*' -newer "$folder/bin_hash.cfg" | head -n 1
 }
 
-found=0
-while read -r kernels; do
-    example=$(dirname "$kernels")
+for folder in "${kernels[@]}"; do
+    example=$(dirname "$folder")
     name=${example#"$examples"/}
-    found=$((found + 1))
     # Who sends has a peer; the others gather.
     case $name in
         *p2p* | *send*) ranks=${RANKS//1 /} products="atlas-350 atlas-a3-training atlas-800t-a2" ;;
@@ -159,9 +168,5 @@ while read -r kernels; do
             done
         done
     done
-done < <(find "$examples" -type d -name op_kernel_aicpu | sort)
-[ "$found" -gt 0 ] || {
-    printf 'vendor-examples: no folder op_kernel_aicpu below %s: fetch the folder examples of the repository hccl of CANN\n' "$examples" >&2
-    exit 3
-}
-printf 'vendor-examples: %s examples work\n' "$found"
+done
+printf 'vendor-examples: %s examples work\n' "${#kernels[@]}"

@@ -35,9 +35,7 @@ extern "C" {
 /*
  Makes the communicators of `ndev` ranks, rank n on device `devices[n]`, from one thread.
  */
-HcclResult HcclCommInitAll(uint32_t ndev,
-                           int32_t *devices,
-                           HcclComm *comms);
+HcclResult HcclCommInitAll(uint32_t ndev, int32_t *devices, HcclComm *comms);
 
 /*
  Writes a root info for HcclCommInitRootInfo, for the ranks of one communicator. Each of them uses it once.

@@ -284,7 +284,7 @@ void late() {
     CHECK(HcclCommInitRootInfo(17, &root, 0, &comm), HCCL_E_NOT_SUPPORT);
     other.internal[0]++;
     CHECK(HcclCommInitRootInfo(1, &other, 0, &comm), HCCL_E_PARA);
-    /* The root info is as good as new. */
+    /* The root info can be used again. */
     CHECK(HcclCommInitRootInfo(1, &root, 0, &comm), HCCL_SUCCESS);
     HcclComm again = nullptr;
     CHECK(HcclCommInitRootInfo(1, &root, 0, &again), HCCL_E_PARA);

@@ -197,7 +197,7 @@ impl<M> Port<M> {
         Ok(Peer { device: peer, member, shared })
     }
 
-    /// The device in slot `peer`, whichever generation it has.
+    /// The device that is now in slot `peer`.
     pub fn peer_now(&self, peer: u32) -> Option<Peer<M>> {
         self.peer(peer, self.fabric.member(peer)?.generation).ok()
     }

@@ -11,7 +11,7 @@ pub struct PeerFailure {
     pub first: Option<(u32, Arc<str>)>,
     /// Its error; `None`: it was closed.
     pub error: Option<Arc<str>>,
-    /// Only a launch has failed there: what was launched here before waits in vain, what is launched later may not.
+    /// Only a launch has failed there: its records will not come, those of a later launch may.
     pub is_launch: bool,
 }
 
