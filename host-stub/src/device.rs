@@ -106,14 +106,14 @@ impl Device {
         let options = options.complete()?;
         let checks = options.checks.unwrap_or(Checks::DEFAULT);
         if !checks.is_on(Check::Core) {
-            return Self::open_with(options, fabric, None);
+            return Self::open_with(options, fabric, wanted, None);
         }
-        let opened = CorePlugin::find().and_then(|plugin| Self::open_with(options.clone(), fabric, Some(plugin)));
+        let opened = CorePlugin::find().and_then(|plugin| Self::open_with(options.clone(), fabric, wanted, Some(plugin)));
         match opened {
             Err(why @ (Error::MissingTool { .. } | Error::CorePlugin(_))) if checks.core_is_optional() => {
                 log::warn!("check core is left out: {why}");
                 let checks = Some(checks.without(Check::Core));
-                Self::open_with(DeviceOptions { checks, ..options }, fabric, None)
+                Self::open_with(DeviceOptions { checks, ..options }, fabric, wanted, None)
             }
             opened => opened,
         }
@@ -123,6 +123,7 @@ impl Device {
     fn open_with(
         options: DeviceOptions,
         fabric: &Arc<Fabric<SharedMemory>>,
+        wanted: Option<usize>,
         plugin: Option<CorePlugin>,
     ) -> Result<Self, Error> {
         let checks = options.checks.unwrap_or(Checks::DEFAULT);
