@@ -34,7 +34,8 @@ fn examples_with_the_vendors_folders_and_flags_run_untouched() {
 #[test]
 fn script_without_examples_says_what_to_fetch() {
     for folder in [None, Some(root().join("docs")), Some(root().join("nothing"))] {
-        let output = output(Command::new(root().join("scripts/vendor-examples.sh")).args(folder).env("TOOLKIT", root()));
+        let output =
+            output(Command::new(root().join("scripts/vendor-examples.sh")).args(folder).env("TOOLKIT", root()));
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(3), "{text}");
         assert!(text.contains("fetch"), "{text}");

@@ -108,7 +108,8 @@ impl Device {
         if !checks.is_on(Check::Core) {
             return Self::open_with(options, fabric, wanted, None);
         }
-        let opened = CorePlugin::find().and_then(|plugin| Self::open_with(options.clone(), fabric, wanted, Some(plugin)));
+        let opened =
+            CorePlugin::find().and_then(|plugin| Self::open_with(options.clone(), fabric, wanted, Some(plugin)));
         match opened {
             Err(why @ (Error::MissingTool { .. } | Error::CorePlugin(_))) if checks.core_is_optional() => {
                 log::warn!("check core is left out: {why}");

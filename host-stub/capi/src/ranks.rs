@@ -440,7 +440,9 @@ mod tests {
         });
         assert_eq!(seats.map(|seat| (seat.rank, seat.size)), [(0, 3), (1, 3), (2, 3)]);
         // Once all have left, the root info is used up.
-        seats.map(|seat| leave(seat, "has left"));
+        for seat in seats {
+            leave(seat, "has left");
+        }
         assert_eq!(code(join(3, 0, 10)), 1);
     }
 
