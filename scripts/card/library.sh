@@ -4,7 +4,7 @@
 #
 #   scripts/card/library.sh DIR [TARGET]                    libhcomm_card.so: the stock kernels
 #   scripts/card/library.sh DIR TARGET CRATE [KERNEL]...    libCRATE.so: those of a crate of yours, CRATE its folder; without a list,
-#                                                           all that it declares
+#                                                           all that it declares itself
 #
 # TARGET: aarch64-unknown-linux-gnu, or `host` for the machine itself, which only tests need. A crate of yours has hcomm-kernel as a
 # dependency, with feature `card`, and is `no_std`.
@@ -64,7 +64,8 @@ else
     folder=release
 fi
 target_dir=$(cargo metadata --no-deps --offline --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
-cargo --config "target.$target.rustflags=[$flags]" rustc "${options[@]}" --lib --crate-type staticlib --target "$target"
+# After the subcommand, as the options of the profile are: cargo drops what is before it where both are.
+cargo rustc --config "target.$target.rustflags=[$flags]" "${options[@]}" --lib --crate-type staticlib --target "$target"
 archive=$work/$built
 # Those of the standard library, which was compiled with them.
 "${tools}objcopy" --remove-section=.eh_frame --remove-section=.gcc_except_table --remove-section='.data.DW.ref.*' \
@@ -75,7 +76,8 @@ declared() {
     ${tools}objdump -r -j hcomm_kernels "$archive" 2>/dev/null |
         awk '$2 ~ /(ABS64|_64)$/ && $1 ~ /8$/ { sub(/[+-]0x.*/, "", $3); print $3 }' | sort -u
 }
-[ -s "$work/kernels" ] || declared >"$work/kernels"
+# Those of hcomm-kernel are in the archive, too.
+[ -s "$work/kernels" ] || declared | grep -vxF -f <(names "$here/kernel/linux/kernels.txt") >"$work/kernels" || true
 [ -s "$work/kernels" ] || fail "$built declares no kernel"
 while read -r kernel; do
     declared | grep -qx "$kernel" || fail "$built declares no kernel $kernel; there are: $(declared | tr '\n' ' ')"
