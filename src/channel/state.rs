@@ -125,7 +125,7 @@ impl Bound {
     #[inline(always)]
     pub(crate) fn has_remote(&self, addr: DeviceAddr, len: u64) -> bool {
         let offset = addr.0.wrapping_sub(self.remote.0);
-        offset <= self.remote_len && len <= self.remote_len - offset
+        (offset <= self.remote_len) & (len <= self.remote_len.wrapping_sub(offset))
     }
 
     /// # Errors
@@ -280,7 +280,9 @@ impl ChannelState {
     /// `blocks` blocks for the fast path.
     #[inline(always)]
     pub(crate) fn fast(&self, handle: ChannelHandle, thread: ThreadHandle, batch: u32, blocks: u32) -> Option<&Bound> {
-        let is_same = (self.handle == handle) & (self.thread == thread) & (self.stager == batch);
+        // Without a branch for each.
+        let differs = (self.handle.0 ^ handle.0) | (self.thread.0 ^ thread.0) | u64::from(self.stager ^ batch);
+        let is_same = differs == 0;
         // A state without a channel has no blocks.
         if !(is_same & (blocks <= self.straight)) || !Slot(handle).has_tag(self.tag) {
             return None;
@@ -293,22 +295,30 @@ impl ChannelState {
         self.index
     }
 
-    /// Counts blocks that were written, up to producer index `end`, with their doorbell at `place`, which `batch` has staged
-    /// unless it is 0.
+    /// [`commit`](Self::commit) of a call like the one before it: what is still staged is on one queue, under one status word.
     #[inline(always)]
-    pub(crate) fn commit(&mut self, end: u16, blocks: u32, place: Place, batch: u32) {
+    pub(crate) fn commit_fast(&mut self, end: u16, blocks: u32, place: Place, batch: u32) {
         self.index = end;
         self.straight -= blocks;
         if batch == 0 {
             self.place = place;
         } else {
-            self.staged = place;
+            self.staged.position = place.position;
         }
     }
 }
 
 /// What the slow path needs.
 impl ChannelState {
+    /// Counts blocks that were written, up to producer index `end`, with their doorbell at `place`, which `batch` has staged
+    /// unless it is 0.
+    pub(crate) fn commit(&mut self, end: u16, blocks: u32, place: Place, batch: u32) {
+        if batch != 0 {
+            self.staged = place;
+        }
+        self.commit_fast(end, blocks, place, batch);
+    }
+
     pub(crate) fn bound(&self, handle: ChannelHandle) -> Option<&Bound> {
         self.bound.as_ref().filter(|_| self.handle == handle && Slot(handle).is_live())
     }

@@ -55,7 +55,7 @@ const _: () = assert!(size_of::<Sqe>() == SQE_SIZE);
 impl Sqe {
     /// Of 32-bit words. Put together here, so that a program that chooses between descriptors keeps them in registers.
     #[inline(always)]
-    const fn of_words(words: [u32; SQE_SIZE / 4]) -> Self {
+    pub(crate) const fn of_words(words: [u32; SQE_SIZE / 4]) -> Self {
         let mut pairs = [0; SQE_SIZE / 8];
         let mut index = 0;
         while index < pairs.len() {

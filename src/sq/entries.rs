@@ -44,16 +44,18 @@ pub(crate) fn try_entry<P: Platform, S: EntrySource>(
     let Some(bound) = channel.fast(handle, thread, batch.number(), S::BLOCKS) else { return Fast::NotTaken };
     let Some(work) = source.work(bound) else { return Fast::NotTaken };
     let Some(mut slots) = Slots::reserve(io, batch, &mut state, false) else { return Fast::NotTaken };
-    // Read before memory is written that might be theirs, as far as the compiler knows.
-    let (first, jetty, state) = (channel.index(), bound.jetty, slots.state());
-    let place = Place { queue: index as u16, enabled: state.enabled, position: state.position() };
-    let (end, sq_id) = (first.wrapping_add(S::BLOCKS as u16), state.ring.queue.sq_id());
+    // Read once: as far as the compiler knows, the entry might be written over it.
+    let (first, enabled) = (channel.index(), slots.state().enabled);
     bound.write_entry(io, first, &Entry { work, order: Order::LAST });
-    slots.push(|| UbDoorbellTask { jetty, producer_index: end });
+    let end = first.wrapping_add(S::BLOCKS as u16);
+    let task = UbDoorbellTask { jetty: bound.jetty, producer_index: end };
+    let (lap, sq_id) = (slots.state().lap, slots.state().ring.queue.sq_id());
+    let place = Place { queue: index as u16, enabled, position: u64::from(lap) << 32 | u64::from(slots.tail()) };
+    slots.push(|| task);
     if slots.commit().is_err() {
         return Fast::Refused { sq_id };
     }
-    channel.commit(end, S::BLOCKS, place, batch.number());
+    channel.commit_fast(end, S::BLOCKS, place, batch.number());
     Fast::Queued
 }
 

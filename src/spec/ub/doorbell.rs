@@ -61,8 +61,8 @@ const _: () = assert!(core::mem::offset_of!(UbDoorbellSqe, second) == 24);
 /// The sending end of a channel in the UB hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jetty {
-    /// Words 4 and 5 of its descriptors, without the producer index.
-    words: (JettyWord, IndexWord),
+    /// Words 4 and 5 of its descriptors, without the producer index: [`JettyWord`], then [`IndexWord`].
+    words: u64,
 }
 
 /// A number that names no jetty, and the largest that does.
@@ -107,7 +107,8 @@ impl Jetty {
     const fn with_checked(die: u8, function: u8, id: u16) -> Self {
         // The masks are what the builders' checks come down to: without them the checks are code, and their panics are, too.
         let word = JettyWord::new().with_jetty(id).with_function(function & Self::MAX_FUNCTION);
-        Self { words: (word, IndexWord::new().with_die(die & Self::MAX_DIE)) }
+        let index = IndexWord::new().with_die(die & Self::MAX_DIE).into_bits();
+        Self { words: word.into_bits() as u64 | (index as u64) << 32 }
     }
 }
 
@@ -127,17 +128,17 @@ impl UbDoorbell {
     /// The descriptor with this task id.
     #[inline]
     pub const fn build(self, task_id: u32) -> Sqe {
-        let (jetty, index) = self.jetty.words;
+        let words = self.jetty.words | (self.producer_index as u64) << 32;
         let sqe = UbDoorbellSqe {
             header: SqeHeader::new(SqeType::UBDMA, task_id),
             mode: ModeWord::new().with_is_doorbell(true).with_doorbells(1),
             credit: Credit::new().with_kernel_credit(CREDIT_DEFAULT),
-            jetty,
-            index: index.with_producer_index(self.producer_index),
+            jetty: JettyWord::from_bits(words as u32),
+            index: IndexWord::from_bits((words >> 32) as u32),
             second: [0; 2],
             reserved: [0; 8],
         };
-        transmute!(sqe)
+        Sqe::of_words(transmute!(sqe))
     }
 }
 

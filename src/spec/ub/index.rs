@@ -8,7 +8,10 @@ pub const MAX_WORK_DEPTH: u32 = 1 << 16;
 /// The index of a block counts on over the end of the ring and starts again at 0 after 2^16; its slot is the index modulo the
 /// depth. So that the slots follow each other there too, the depth divides 2^16: it is a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkDepth(u32);
+pub struct WorkDepth {
+    /// Blocks - 1: the bits of an index that are its slot.
+    mask: u32,
+}
 
 /// The depth is not a power of two from 2 to [`MAX_WORK_DEPTH`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,24 +27,24 @@ impl WorkDepth {
         if blocks < 2 || blocks > MAX_WORK_DEPTH || !blocks.is_power_of_two() {
             return Err(BadWorkDepth(blocks));
         }
-        Ok(Self(blocks))
+        Ok(Self { mask: blocks - 1 })
     }
 
     /// How many blocks it has.
     pub const fn blocks(self) -> u32 {
-        self.0
+        self.mask + 1
     }
 
     /// Slot of the block with this index: `0..blocks`.
     #[inline]
     pub const fn slot(self, index: u16) -> u32 {
-        index as u32 & (self.0 - 1)
+        index as u32 & self.mask
     }
 
     /// Owner bit of an entry whose first block has this index: set once in 2^16 blocks, not once a lap.
     #[inline]
     pub const fn is_owner(self, index: u16) -> bool {
-        index as u32 == self.0 - 1
+        index as u32 == self.mask
     }
 }
 
