@@ -9,7 +9,7 @@ export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 HOST_STUB := cargo run --locked --release -p host-stub --
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-fast test-aarch64 soak card card-test card-package mutants planted msrv loom miri memcheck fuzz bench ci fmt lint doc image linux lib capi install uninstall toolkit headers headers-check setup clean help
+.PHONY: run test test-fast test-aarch64 soak card card-test card-package mutants planted msrv loom miri memcheck fuzz bench bench-compare ci fmt lint doc image linux lib capi install uninstall toolkit headers headers-check setup clean help
 
 run: image ## copy 256 bytes through the AArch64 image and check them; FILE=path copies a file, ARGS="..." adds options
 ifeq ($(origin FILE),command line)
@@ -84,6 +84,10 @@ fuzz: ## feed each fuzz target for a minute; SECONDS=n sets how long, TARGETS=".
 
 bench: image linux ## measure, and print one table; BENCH_JSON=path writes it as JSON too
 	cargo bench --locked -p hcomm-tests --bench performance
+
+bench-compare: ## measure commit BASE and the working tree in turn, and fail where this one is worse; RUNS=n sets how often
+	@[ -n "$(BASE)" ] || { echo 'bench-compare: which commit? make bench-compare BASE=commit' >&2; exit 2; }
+	scripts/bench_compare.sh "$(BASE)"
 
 ci: ## run what CI runs
 	@.ci/run

@@ -41,6 +41,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(path) = std::env::var_os("BENCH_JSON") {
         fs::write(path, serde_json::to_string_pretty(&json)? + "\n")?;
     }
+    // What is measured to be compared changes no file.
+    if std::env::var_os("BENCH_KEEP_DOCS").is_some() {
+        println!("\n{}\n{}", table::text(&lines), table::machine());
+        return Ok(());
+    }
     let root = hcomm_testkit::root();
     fs::write(root.join("docs/performance.svg"), chart::svg(&json))?;
     let machine = table::machine();
