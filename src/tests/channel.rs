@@ -530,6 +530,43 @@ fn two_threads_share_a_channel_and_its_order() {
     assert_eq!(rig.call(&core, first, write(64)).1, Ok(()));
 }
 
+#[test]
+fn wait_on_another_thread_does_not_hand_it_what_a_batch_has_staged() {
+    let rig = Rig::new(8);
+    let core = rig.core(0);
+    let (first, second) = (rig.ends(), Ends { thread: rig.thread(1), ..rig.ends() });
+    core.queues().start_batch();
+    // Both queues hold something of the batch, so that a call on either might be quick.
+    assert_eq!(wait_on(&rig.port, &core, second, 0, Some(1)), Ok(()));
+    assert_eq!(rig.call(&core, first, write(64)).1, Ok(()));
+    assert_eq!(wait_on(&rig.port, &core, second, 0, Some(1)), Ok(()));
+    assert_eq!(rig.call(&core, second, write(64)), (false, Ok(())));
+    assert_eq!(rig.doorbells(0), [1], "published before the doorbell of the other queue is staged");
+    assert_eq!(rig.end_batch(&core), Ok(()));
+    assert_eq!(rig.doorbells(1).last(), Some(&2));
+}
+
+#[test]
+fn staged_doorbell_that_a_copy_has_published_is_not_dropped_with_the_next_ones() {
+    let rig = Rig::new(8);
+    let (core, other, ends) = (rig.core(0), rig.core(1), rig.ends());
+    let copy_on = |core: &Core<'_>| {
+        let request = Request::transfer(DeviceAddr(64), DeviceAddr(128), 64, 0);
+        submit(&rig.port, rig.device.queues(), core.queues(), ends.thread, request, EntryPoint::LOCAL_COPY)
+    };
+    core.queues().start_batch();
+    assert_eq!(rig.call(&core, ends, write(64)).1, Ok(()));
+    // The doorbell of the other core's copy is for all that the queue holds.
+    assert_eq!(copy_on(&other), Ok(()));
+    assert_eq!(rig.doorbells(0)[0], 1);
+    // The batch stages on the queue again, first a copy, then an entry of the same channel.
+    assert_eq!(copy_on(&core), Ok(()));
+    assert_eq!(rig.call(&core, ends, write(64)), (false, Ok(())));
+    assert!(core.queues().discard_batch(rig.device.queues()));
+    assert_eq!(rig.call(&core, ends, write(64)).1, Ok(()));
+    assert_eq!(rig.doorbells(0).last(), Some(&2), "the entry that was dropped does not count, the first one does");
+}
+
 /// Case 378.
 #[test]
 fn reset_of_the_queue_frees_the_work_ring() {

@@ -515,6 +515,26 @@ fn staged_tasks_of_a_thread_that_lost_its_slot_are_told() {
 }
 
 #[test]
+fn staged_tasks_are_lost_also_to_a_thread_whose_queue_takes_none() {
+    let mut rig = Rig::new(TestPort::new(8));
+    let loser_id = 1;
+    {
+        let loser = rig.batching(loser_id);
+        rig.submit_on(&loser, 2).unwrap();
+    }
+    rig.handle = rig.port.next_thread().0;
+    rig.port.status.set(QueueStatus::FREE);
+    assert_eq!(rig.submit(1, 1), Err(Error::BadHandle(rig.handle)));
+    let loser = rig.batching(loser_id);
+    loser.queues().note(rig.handle);
+    assert_eq!(
+        rig.end_batch(&loser),
+        Err(Error::Suspended { sq_id: 9 }),
+        "of the batch, not of a thread without a name"
+    );
+}
+
+#[test]
 fn launch_that_ended_leaves_no_loss_to_the_next_one() {
     let rig = Rig::new(TestPort::new(8));
     let core = rig.batching(1);
