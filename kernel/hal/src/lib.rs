@@ -6,10 +6,10 @@
 //!
 //! - [`Hal`]: the functions that the process has.
 //! - [`Queue`]: opened from the host's ids once a launch; head, doorbell, failed tasks.
-//! - [`CardPlatform`]: the platform of `hcomm-aicpu` over the open queues; it locks each of them.
+//! - [`CardPlatform`]: the platform of `hcomm-aicpu` over the open queues.
 //! - [`barrier`]: what the processor must be told between memory and doorbell.
 //!
-//! It does not encode descriptors and does not decide when to ring: that is `hcomm-aicpu`'s. A [`Queue`] by itself holds no lock:
+//! It does not encode descriptors and does not decide when to ring: that is `hcomm-aicpu`'s, which also holds the lock of a queue. A [`Queue`] by itself holds no lock:
 //! two threads must not ring one at a time, because the HAL orders nothing between them.
 //!
 //! **It has not run on hardware yet.** Layouts, numbers and order of the calls restate the driver's public headers and sources
