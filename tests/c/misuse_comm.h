@@ -6,15 +6,17 @@
 #include "misuse.h"
 
 static HcclComm communicators(void) {
-    HcclComm comm = UNTOUCHED, second;
+    HcclComm comm = UNTOUCHED, second, both[2] = {UNTOUCHED, UNTOUCHED};
     HcclRootInfo root, forged;
-    int32_t index = 0, none = 99;
+    int32_t index = 0, none = 99, twice[2] = {0, 0};
     uint32_t number = 5;
     char name[COMM_NAME_MAX_LENGTH], other[COMM_NAME_MAX_LENGTH];
     CHECK(HcclCommInitAll(1, &index, NULL), HCCL_E_PTR);
     CHECK(HcclCommInitAll(1, NULL, &comm), HCCL_E_PTR);
     CHECK(HcclCommInitAll(0, &index, &comm), HCCL_E_PARA);
-    CHECK(HcclCommInitAll(2, &index, &comm), HCCL_E_NOT_SUPPORT);
+    CHECK(HcclCommInitAll(17, &index, &comm), HCCL_E_NOT_SUPPORT);
+    CHECK(HcclCommInitAll(2, twice, both), HCCL_E_PARA);
+    CHECK_TRUE(both[0] == UNTOUCHED && both[1] == UNTOUCHED);
     CHECK(HcclCommInitAll(1, &none, &comm), HCCL_E_PARA);
     CHECK(HcclGetRootInfo(NULL), HCCL_E_PTR);
     CHECK(HcclGetRootInfo(&root), HCCL_SUCCESS);
@@ -22,7 +24,7 @@ static HcclComm communicators(void) {
     CHECK(HcclCommInitRootInfo(1, NULL, 0, &comm), HCCL_E_PTR);
     CHECK(HcclCommInitRootInfo(1, &root, 0, NULL), HCCL_E_PTR);
     CHECK(HcclCommInitRootInfo(0, &root, 0, &comm), HCCL_E_PARA);
-    CHECK(HcclCommInitRootInfo(2, &root, 0, &comm), HCCL_E_NOT_SUPPORT);
+    CHECK(HcclCommInitRootInfo(17, &root, 0, &comm), HCCL_E_NOT_SUPPORT);
     CHECK(HcclCommInitRootInfo(1, &root, 1, &comm), HCCL_E_PARA);
     CHECK(HcclCommInitRootInfo(1, &forged, 0, &comm), HCCL_E_PARA);
     CHECK_TRUE(comm == UNTOUCHED);

@@ -146,17 +146,17 @@ static void channels(Session *session) {
     CHECK(EndpointDescInit(NULL, 1), HCCL_E_PTR);
 
     CHECK(HcclChannelAcquire(session->comm, COMM_ENGINE_AICPU_TS, &desc, 0, &channel), HCCL_SUCCESS);
-    CHECK(HcclChannelAcquire(session->comm, COMM_ENGINE_AICPU_TS, &desc, 1, &channel), HCCL_E_NOT_SUPPORT);
-    CHECK_TRUE(strstr(aclrtGetRecentErrMsg(), "a communicator has one rank") != NULL);
+    CHECK(HcclChannelAcquire(session->comm, COMM_ENGINE_AICPU_TS, &desc, 1, &channel), HCCL_E_PARA);
+    CHECK_TRUE(strstr(aclrtGetRecentErrMsg(), "channelProtocol is -1") != NULL);
     CHECK(HcclChannelAcquire(session->comm, COMM_ENGINE_AICPU_TS, NULL, 1, &channel), HCCL_E_PTR);
     CHECK(HcclChannelAcquire(NULL, COMM_ENGINE_AICPU_TS, &desc, 0, &channel), HCCL_E_PTR);
-    CHECK(HcclChannelQuery(session->comm, COMM_ENGINE_AICPU_TS, &desc, 1, &channel), HCCL_E_NOT_SUPPORT);
+    CHECK(HcclChannelQuery(session->comm, COMM_ENGINE_AICPU_TS, &desc, 1, &channel), HCCL_E_PARA);
     CHECK(HcclChannelDestroy(session->comm, &channel, 1), HCCL_E_NOT_SUPPORT);
-    CHECK(HcclChannelGetHcclBuffer(session->comm, channel, &buffer, &size), HCCL_E_NOT_SUPPORT);
+    CHECK(HcclChannelGetHcclBuffer(session->comm, channel, &buffer, &size), HCCL_E_NOT_FOUND);
     CHECK(HcclChannelGetHcclBuffer(session->comm, channel, NULL, &size), HCCL_E_PTR);
-    CHECK(HcclChannelGetRemoteMems(session->comm, channel, &number, &mems, &tags), HCCL_E_NOT_SUPPORT);
+    CHECK(HcclChannelGetRemoteMems(session->comm, channel, &number, &mems, &tags), HCCL_E_NOT_FOUND);
     CHECK(HcclCommMemReg(session->comm, "tag", &mem, &handle), HCCL_E_NOT_SUPPORT);
-    CHECK(HcclRankGraphGetLinks(session->comm, 0, 0, 1, &links, &number), HCCL_E_NOT_SUPPORT);
+    CHECK(HcclRankGraphGetLinks(session->comm, 0, 0, 1, &links, &number), HCCL_E_PARA);
     CHECK(HcclRankGraphGetLinks(session->comm, 0, 1, 1, &links, &number), HCCL_E_PARA);
     CHECK_TRUE(channel == 9 && number == 5);
     CHECK(HcclRankGraphGetRankSizeByLayer(session->comm, 1, &number), HCCL_E_PARA);
