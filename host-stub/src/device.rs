@@ -21,6 +21,7 @@ use crate::backend::qemu::{QemuCpu, QemuOptions};
 use crate::backend::{Tables, callers};
 use crate::buffer::DeviceBuffer;
 use crate::error::Error;
+use crate::explore::process;
 use crate::inner::{Inner, Linux, RECOVERY_TIMEOUT};
 use crate::kernel::Kernel;
 use crate::library::{Kernels, Library};
@@ -46,7 +47,7 @@ use hcomm_sim::deterministic::{FreeRunning, Turn};
 use hcomm_sim::engine::EnginePool;
 use hcomm_sim::event::feed::HostCall;
 use hcomm_sim::event::{Access, AccessKind, Feed, HostThread, Object, Observer, Range, Seed, Trace, What};
-use hcomm_sim::explore::{self, DeviceTurn};
+use hcomm_sim::explore::DeviceTurn;
 use hcomm_sim::fabric::{Channels, Fabric};
 use hcomm_sim::fault::{FaultCounter, FaultLog, FaultRule};
 use hcomm_sim::hosts::{self, spawn_own};
@@ -135,8 +136,9 @@ impl Device {
             }
             (None, _) => None,
         };
-        let schedule = explore::hosts::current();
+        let schedule = process::current()?;
         if schedule.is_some() && options.cpu != Cpu::Native {
+            process::note_unsupported(&Error::NotExplored);
             return Err(Error::NotExplored);
         }
         let image = match options.cpu {

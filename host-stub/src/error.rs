@@ -17,6 +17,7 @@ use hcomm_sim::check::report::Race;
 use hcomm_sim::check::start::EarlyTask;
 use hcomm_sim::comm_table::CommError;
 use hcomm_sim::error::{DeviceError, RT_TS_ERROR};
+use hcomm_sim::explore::token::TokenError;
 use hcomm_sim::fabric::ChannelError;
 use hcomm_sim::memory::OutsideHbm;
 use hcomm_sim::threads::ThreadError;
@@ -130,6 +131,9 @@ pub enum Error {
     /// Exploration of schedules with another CPU.
     #[error("schedules are explored on the native cpu only: open the device with Cpu::Native")]
     NotExplored,
+    /// `HCOMM_SIM_SCHEDULE` names no schedule.
+    #[error("HCOMM_SIM_SCHEDULE: {0}")]
+    BadSchedule(TokenError),
     /// The scheduler's thread has ended, by a panic.
     #[error("the device's scheduler has ended")]
     SchedulerGone,

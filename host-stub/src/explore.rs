@@ -23,8 +23,8 @@
 //!
 //! What a kernel or a host thread does in memory by its own instructions is part of the step that it is in: no other order of it
 //! is tried. Kernels run on threads of this process ([`Cpu::Native`](crate::Cpu::Native)); a device on another CPU is not opened.
-#![forbid(unsafe_code)]
 
+pub mod process;
 mod run;
 mod thread;
 

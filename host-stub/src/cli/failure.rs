@@ -70,7 +70,9 @@ impl From<Error> for Failure {
         let text = error.to_string();
         match error {
             // Device memory is exhausted only by the sizes in the arguments.
-            Error::Load(_) | Error::BadBuffSize(_) | Error::ZeroCclBuffer | Error::Alloc(_) => Self::Usage(text),
+            Error::Load(_) | Error::BadSchedule(_) | Error::BadBuffSize(_) | Error::ZeroCclBuffer | Error::Alloc(_) => {
+                Self::Usage(text)
+            }
             Error::Refused(_) | Error::UnsupportedFault(_) | Error::NotDeterministic | Error::NotExplored => {
                 Self::Unsupported(text)
             }

@@ -4,6 +4,7 @@ mod card_lint;
 mod copy;
 mod device_log;
 mod digest;
+mod explore;
 mod failure;
 mod generate;
 mod number;
@@ -46,6 +47,7 @@ enum Command {
     /// List the products that a device can be, and what works on each.
     Products,
     CardLint(card_lint::CardLintArgs),
+    Explore(explore::ExploreArgs),
     /// Encode and decode task descriptors.
     Sqe {
         #[command(subcommand)]
@@ -83,6 +85,7 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
         Command::Copy(args) => copy::run(&args, output),
         Command::Products => products::run(output),
         Command::CardLint(args) => card_lint::run(args, output),
+        Command::Explore(args) => explore::run(&args, output),
         Command::Sqe { command } => sqe::run(command, output),
         Command::Generate(args) => generate::run(&args, Cli::command()),
     }

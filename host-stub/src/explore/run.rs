@@ -1,4 +1,5 @@
 //! One run of a test under one schedule.
+#![forbid(unsafe_code)]
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,5 @@
 //! Host threads of a test.
+#![forbid(unsafe_code)]
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
