@@ -232,11 +232,11 @@ fn many_accesses_do_not_get_lost() {
     let rig = rig("core");
     // More than the ring has room for: no two of them are neighbours.
     let (count, thread) = (20_000, thread(&rig));
-    let (data, target) = (rig.buffer(&vec![1; count * 16]), rig.buffer(&[0; 16]));
-    let mut steps: Vec<_> = (0..count).map(|index| load(at(&data, index * 16), 4)).collect();
+    let (data, target) = (rig.buffer(&vec![1; count * 128]), rig.buffer(&[0; 16]));
+    let mut steps: Vec<_> = (0..count).map(|index| load(at(&data, index * 128), 4)).collect();
     run(&rig, &steps).unwrap();
     // The last of them is known to be in front of the copy, and the one behind it races.
-    let last = at(&data, (count - 1) * 16);
+    let last = at(&data, (count - 1) * 128);
     steps.push(copy(thread, last, target.addr(), 16));
     run(&rig, &steps).unwrap();
     steps.push(load(last, 12));

@@ -4,7 +4,9 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hcomm_aicpu::spec::own_access::{OPEN, OWN_ACCESS_STRIDE, OWN_ACCESSES, OwnAccess, OwnAccessRing, WRITES};
+use hcomm_aicpu::spec::own_access::{
+    Extent, OPEN, OWN_ACCESS_STRIDE, OWN_ACCESSES, OwnAccess, OwnAccessRing, UNIT, UNITS, WRITES,
+};
 
 /// Words of a ring.
 pub const WORDS: usize = OWN_ACCESS_STRIDE as usize / 8;
@@ -18,13 +20,31 @@ const NEAR: u64 = 256;
 #[derive(Clone, Copy)]
 struct Open {
     start: u64,
-    end: u64,
+    origin: u64,
+    extent: Extent,
     pc: u64,
     flags: u64,
 }
 
-/// Of no bytes: nothing is in it, and nothing behind it.
-const NONE: Open = Open { start: u64::MAX, end: 0, pc: 0, flags: u64::MAX };
+/// Of no bytes and no kind.
+const NONE: Open = Open { start: u64::MAX, origin: 0, extent: Extent { len: 0, units: 0 }, pc: 0, flags: u64::MAX };
+
+impl Open {
+    /// One past the last byte of those without a gap.
+    fn end(&self) -> u64 {
+        self.origin + self.extent.len
+    }
+
+    /// The units from `addr` to `end`, if these are whole units not far behind the end.
+    fn units(&self, addr: u64, end: u64) -> Option<u32> {
+        let (from, to) = (addr.checked_sub(self.end())?, end - self.end());
+        if !(from | to | self.end()).is_multiple_of(UNIT) || to > UNIT * u64::from(UNITS) {
+            return None;
+        }
+        let below = |bytes: u64| 1_u32.unbounded_shl((bytes / UNIT) as u32).wrapping_sub(1);
+        Some(below(to) & !below(from))
+    }
+}
 
 /// Writer of a ring.
 pub struct Writer<'m> {
@@ -71,29 +91,43 @@ impl<'m> Writer<'m> {
             let number = self.head.wrapping_sub(back);
             let open = &mut self.open[number as usize % OPEN];
             if open.flags != flags {
-                if open.start < end && addr < open.end {
+                if open.start < end && addr < open.origin + open.extent.reach() {
                     break;
                 }
                 continue;
             }
-            if open.start <= addr && end <= open.end {
+            if open.start <= addr && end <= open.end() {
                 return;
             }
-            if open.end == addr && open.pc.abs_diff(pc) < NEAR {
-                open.end = end;
-                self.slot_word(number, offset_of!(OwnAccess, end)).store(end, Ordering::Release);
-                return;
+            if open.pc.abs_diff(pc) >= NEAR {
+                continue;
             }
+            if open.end() == addr && open.extent.units == 0 {
+                open.extent.len += len;
+            } else if let Some(units) = open.units(addr, end) {
+                open.extent = open.extent.with_units(units);
+            } else if end == open.start {
+                open.start = addr;
+                self.slot_word(number, offset_of!(OwnAccess, start)).store(addr, Ordering::Release);
+                return;
+            } else {
+                continue;
+            }
+            let word = open.extent.to_word();
+            self.slot_word(number, offset_of!(OwnAccess, extent)).store(word, Ordering::Release);
+            return;
         }
-        self.put(Open { start: addr, end, pc, flags });
+        let extent = Extent { len, units: 0 };
+        self.put(Open { start: addr, origin: addr, extent, pc, flags });
     }
 
     fn put(&mut self, open: Open) {
-        let Open { start, end, pc, flags } = open;
+        let Open { start, origin, extent, pc, flags } = open;
         self.wait_for_room();
         let word = |offset| self.slot_word(self.head, offset);
         word(offset_of!(OwnAccess, start)).store(start, Ordering::Relaxed);
-        word(offset_of!(OwnAccess, end)).store(end, Ordering::Relaxed);
+        word(offset_of!(OwnAccess, origin)).store(origin, Ordering::Relaxed);
+        word(offset_of!(OwnAccess, extent)).store(extent.to_word(), Ordering::Relaxed);
         word(offset_of!(OwnAccess, pc)).store(pc, Ordering::Relaxed);
         word(offset_of!(OwnAccess, caller)).store(self.caller, Ordering::Relaxed);
         word(offset_of!(OwnAccess, calls)).store(self.epoch.0, Ordering::Relaxed);
@@ -154,8 +188,11 @@ mod tests {
             let head = self.ring[0].load(Ordering::Relaxed);
             let entry = |number: u64| {
                 let at = offset_of!(OwnAccessRing, slots) / 8 + number as usize % OWN_ACCESSES * 8;
-                let [start, end, flags] = [0, 1, 5].map(|word| self.ring[at + word].load(Ordering::Relaxed));
-                (start, end, if flags == WRITES { 'w' } else { 'r' })
+                let [start, origin, extent, flags] =
+                    [0, 1, 2, 6].map(|word| self.ring[at + word].load(Ordering::Relaxed));
+                let Extent { len, units } = Extent::from_word(extent);
+                assert_eq!(units, 0, "a gap is left");
+                (start, origin + len, if flags == WRITES { 'w' } else { 'r' })
             };
             (0..head).map(entry).collect()
         }
@@ -172,6 +209,21 @@ mod tests {
         }
         let expected = [(0x1000, 0x1fa0, 'r'), (0x9000, 0x9fa0, 'r'), (0x2_0000, 0x2_0fa0, 'w')];
         assert_eq!(memory.entries(), expected);
+    }
+
+    #[test]
+    fn loop_that_is_unrolled_out_of_order_has_one_entry_for_each_stream() {
+        let memory = Memory::new();
+        let mut writer = memory.writer();
+        for base in (0..0x1000).step_by(32) {
+            for (offset, len) in [(4, 4), (0, 4), (8, 4), (12, 4), (24, 8), (16, 8)] {
+                writer.access(0x1000 + base + offset, len, 100, false);
+            }
+            for (offset, len) in [(8, 8), (0, 8), (24, 8), (16, 8)] {
+                writer.access(0x9000 + base + offset, len, 140, true);
+            }
+        }
+        assert_eq!(memory.entries(), [(0x1000, 0x2000, 'r'), (0x9000, 0xa000, 'w')]);
     }
 
     #[test]
@@ -241,7 +293,7 @@ mod tests {
             scope.spawn(|| {
                 let mut writer = memory.writer();
                 for index in 0..2 * room {
-                    writer.access(index * 64, 8, 100, true);
+                    writer.access(index * 256, 8, 100, true);
                 }
             });
             let (head, tail) = (&memory.ring[0], &memory.ring[offset_of!(OwnAccessRing, tail) / 8]);

@@ -1,10 +1,10 @@
 //! The AI CPU as the scheduler sees it: how a launch gets there and back.
 
-use hcomm_aicpu::spec::own_access::OwnAccess;
 use hcomm_aicpu::spec::record::CallRecord;
 
 pub use super::check::calls::{Refusals, RefusedCall};
 pub use super::kernel::{KernelEntry, KernelFn};
+use super::own_accesses::OwnRange;
 use super::stream::KernelLaunch;
 
 /// How a kernel returned.
@@ -79,7 +79,7 @@ pub trait Cpu: Send {
 
     /// Hands over what the program's own code on `core` has accessed in HBM: before call `before`, or all that there is behind the
     /// last record that was taken. A CPU that does not see it has nothing.
-    fn take_own_accesses(&mut self, core: usize, before: Option<u64>, each: &mut dyn FnMut(OwnAccess)) {
+    fn take_own_accesses(&mut self, core: usize, before: Option<u64>, each: &mut dyn FnMut(OwnRange)) {
         let _ = (core, before, each);
     }
 

@@ -20,7 +20,6 @@ pub use state::{Scheduler, SchedulerConfig};
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
-use hcomm_aicpu::spec::own_access::WRITES;
 use hcomm_aicpu::spec::queue::QueueStatus;
 use hcomm_aicpu::spec::record::RECORDS;
 
@@ -384,7 +383,7 @@ impl<M: Memory> Scheduler<M> {
         let shared = &self.shared;
         self.cpu.take_own_accesses(origin.core, before, &mut |access| {
             let site = shared.events.site_of_instruction(access.pc, access.caller);
-            let range = Range { addr: access.start, len: access.end - access.start };
+            let range = Range { addr: access.addr, len: access.len };
             let alloc = shared.lock_alloc();
             let refused = match alloc.kind_at(range.addr) {
                 // The parameters of a launch are its kernel's.
@@ -394,8 +393,8 @@ impl<M: Memory> Scheduler<M> {
                 _ => alloc.check_user(range.addr, range.len).err(),
             };
             drop(alloc);
-            let writes = access.flags & WRITES != 0;
-            shared.events.send(|| What::OwnAccess { origin, range, writes, site, refused });
+            let (writes, is_poll) = (access.writes, access.is_poll());
+            shared.events.send(|| What::OwnAccess { origin, range, writes, is_poll, site, refused });
         });
     }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hcomm_aicpu::spec::map::OWN_ACCESS_PHYS;
-use hcomm_aicpu::spec::own_access::{OWN_ACCESS_STRIDE, OWN_ACCESS_VERSION, OWN_ACCESSES, OwnAccess, OwnAccessRing};
+use hcomm_aicpu::spec::own_access::{OWN_ACCESS_STRIDE, OWN_ACCESS_VERSION, OWN_ACCESSES, OwnAccessRing};
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::memory::Memory;
-use hcomm_sim::own_accesses::OwnAccessReader;
+use hcomm_sim::own_accesses::{OwnAccessReader, OwnRange};
 
 use crate::error::Error;
 
@@ -120,7 +120,7 @@ impl OwnAccesses {
     }
 
     /// As [`Cpu::take_own_accesses`](hcomm_sim::cpu::Cpu::take_own_accesses).
-    pub fn take(&mut self, core: usize, before: Option<u64>, each: &mut dyn FnMut(OwnAccess)) {
+    pub fn take(&mut self, core: usize, before: Option<u64>, each: &mut dyn FnMut(OwnRange)) {
         let calls = before.map_or(self.calls[core], |seq| seq.saturating_sub(1));
         self.readers[core].take(&*self.memory, calls, each);
         if !self.has_warned && self.header(offset_of!(OwnAccessRing, has_unseen)) != 0 {

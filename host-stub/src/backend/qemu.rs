@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hcomm_aicpu::spec::mailbox::MAX_CORES;
-use hcomm_aicpu::spec::own_access::OwnAccess;
 use hcomm_aicpu::spec::record::CallRecord;
 use hcomm_aicpu::spec::soc::Soc;
 
@@ -23,6 +22,7 @@ use crate::loader::Image;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::KernelLaunch;
 use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, RefusedCall, Returned};
+use hcomm_sim::own_accesses::OwnRange;
 use hcomm_sim::records::RecordReader;
 
 /// How long the image may take from the start of the process until it takes launches.
@@ -229,7 +229,7 @@ impl Cpu for QemuCpu {
         Some(record)
     }
 
-    fn take_own_accesses(&mut self, core: usize, before: Option<u64>, each: &mut dyn FnMut(OwnAccess)) {
+    fn take_own_accesses(&mut self, core: usize, before: Option<u64>, each: &mut dyn FnMut(OwnRange)) {
         if let Some(own_accesses) = &mut self.own_accesses {
             own_accesses.take(core, before, each);
         }

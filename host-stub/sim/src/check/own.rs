@@ -63,7 +63,7 @@ impl Observer for OwnCheck {
                     self.launches.pop_first();
                 }
             }
-            What::OwnAccess { origin, range, writes, site, refused: Some(ref error) } => {
+            What::OwnAccess { origin, range, writes, site, refused: Some(ref error), .. } => {
                 self.stray(origin.launch, range, writes, site, error.clone());
             }
             _ => {}

@@ -30,8 +30,6 @@ const OF_DEVICE: u64 = 1 << 40;
 
 /// Kind of a task that waits, by name.
 const WAIT: &str = "notify wait";
-/// Longest load that may be one of a kernel that polls.
-const POLL_LEN: u64 = 8;
 /// Launches that are kept without a look at what can be forgotten.
 const SMALL: usize = 256;
 
@@ -341,12 +339,11 @@ impl RaceCheck {
     }
 
     /// The code of a kernel has accessed memory.
-    fn own_access(&mut self, launch: u64, range: Range, writes: bool, site: SiteId) {
+    fn own_access(&mut self, launch: u64, range: Range, writes: bool, is_poll: bool, site: SiteId) {
         let (device, id) = (self.device, self.id(launch));
         self.order.launch_accesses(id);
         let of = self.launches.get(&id);
         let (receiver, kernel) = (of.map(|of| Receiver::Stream(of.stream_id)), of.map(|of| of.kernel));
-        let is_poll = !writes && range.len <= POLL_LEN && range.addr.is_multiple_of(range.len.next_power_of_two());
         let maker = Maker::Own { device, launch, kernel, is_poll, site };
         let kind = if writes { Kind::Write } else { Kind::Read };
         self.access(Who::Launch(id), range, kind, maker, receiver);
@@ -592,8 +589,8 @@ impl Observer for RaceCheck {
             What::Entry { task, channel, kind, is_strong, reads, writes, record } => {
                 self.entry(task, channel.peer_rank, &Entry { kind, is_strong, reads, writes, record });
             }
-            What::OwnAccess { origin, range, writes, site, .. } => {
-                self.own_access(origin.launch, range, writes, site);
+            What::OwnAccess { origin, range, writes, is_poll, site, .. } => {
+                self.own_access(origin.launch, range, writes, is_poll, site);
             }
             What::LaunchQueued { .. }
             | What::CallRefused { .. }

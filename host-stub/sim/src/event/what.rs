@@ -353,6 +353,8 @@ pub enum What {
         range: Range,
         /// It has written them.
         writes: bool,
+        /// It is one aligned load of at most 8 bytes, as a kernel polls.
+        is_poll: bool,
         /// The instruction; behind it the last call before it.
         site: SiteId,
         /// Why these bytes are not the kernel's to access.
