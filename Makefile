@@ -32,13 +32,8 @@ test-aarch64: ## run the tests of the device crate as AArch64 programs of Linux
 		cargo test --locked --no-fail-fast --target aarch64-unknown-linux-gnu \
 		-p hcomm-aicpu -p hcomm-device-tests --lib --tests
 
-# Tests that run on native and QEMU in each run.
-TESTS_OF_CPUS := aclrt_notify batch cases_ring checks control copy events faults forked host_threads launches loader notify products races \
-	reduce suspend trace
-
 # Random sequences against the model, seeds of two cores on one handle, and copies between which host and device sleep.
-soak: image capi linux ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU, 10,000 whitelists, all tests on linux
-	HCOMM_TEST_CPUS=linux cargo test --locked -p hcomm-tests $(addprefix --test ,$(TESTS_OF_CPUS))
+soak: image capi linux ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU, 10,000 whitelists
 	HCOMM_MODEL_CASES=$(or $(CASES),10000) HCOMM_STRESS_SEEDS=$(or $(SEEDS),5000) \
 		HCOMM_WAKE_ROUNDS=$(or $(ROUNDS),1000000) \
 		cargo test --locked -p hcomm-tests --test model --test stress --test cases_ring -- --nocapture

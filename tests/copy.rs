@@ -6,7 +6,7 @@ use hcomm_aicpu::copy::MAX_CHUNK;
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::ListedCopy;
-use hcomm_testkit::{ALL_CPUS, Rig, at, calls, pattern, wait_until};
+use hcomm_testkit::{CPUS, Rig, at, calls, pattern, wait_until};
 use host_stub::sim::event::What;
 use host_stub::{Cpu, DeviceOptions, Fault, FaultPlan, FaultRule, Stream};
 
@@ -47,7 +47,7 @@ fn copy_all(rig: &Rig, lens: &[usize], offsets: &[(usize, usize)]) {
 
 #[test]
 fn every_length_moves_exactly_its_bytes() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         copy_all(&Rig::new(cpu), &LENS, &[(0, 0), (1, 3), (15, 1)]);
     }
 }
@@ -55,14 +55,14 @@ fn every_length_moves_exactly_its_bytes() {
 #[test]
 fn every_offset_of_source_and_destination() {
     let offsets: Vec<_> = (0..16).flat_map(|src| (0..16).map(move |dst| (src, dst))).collect();
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         copy_all(&Rig::new(cpu), &[1, 7, 64, 257], &offsets);
     }
 }
 
 #[test]
 fn ring_wraps_over_several_laps_at_every_depth() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::new(cpu);
         for depth in [2, 5, 8, 100, 2048] {
             for batch in [false, true] {
@@ -84,7 +84,7 @@ fn ring_wraps_over_several_laps_at_every_depth() {
 
 #[test]
 fn copy_above_one_chunk_on_a_sparse_device() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::with_options(DeviceOptions { cpu, hbm_size: 16 << 30, ..DeviceOptions::default() });
         let len = MAX_CHUNK + (1 << 32) + 5;
         let (src, dst) = (rig.device.malloc(len).unwrap(), rig.device.malloc(len).unwrap());
@@ -107,7 +107,7 @@ fn copy_above_one_chunk_on_a_sparse_device() {
 
 #[test]
 fn copies_on_different_threads_each_have_their_queue() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::new(cpu);
         let threads: Vec<_> = [5, 8, 2048].map(|depth| rig.thread(depth)).into();
         let bytes = pattern(3000, 5);
@@ -138,7 +138,7 @@ fn source_and_destination_may_be_the_same() {
 /// Case 46.
 #[test]
 fn null_arguments_answer_2_also_for_no_bytes_and_queue_nothing() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::new(cpu);
         let thread = rig.thread(8);
         let (src, dst) = (rig.buffer(&[9; 8]), rig.buffer(&[0; 8]));
@@ -167,7 +167,7 @@ fn null_arguments_answer_2_also_for_no_bytes_and_queue_nothing() {
 /// Case 43.
 #[test]
 fn call_that_has_returned_has_not_copied_yet() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::new(cpu);
         let [first, second] = rig.threads(2, 1, 8)[..] else { unreachable!() };
         let (src, dst) = (rig.buffer(&pattern(64, 43)), rig.buffer(&[0; 64]));

@@ -7,14 +7,14 @@ use hcomm_aicpu::spec::stars950::{NotifyWait, Sdma};
 use hcomm_aicpu::spec::{DeviceAddr, Sqe};
 use hcomm_kernel::Call;
 use hcomm_testkit::calls::{call, copy, record, wait};
-use hcomm_testkit::{ALL_CPUS, DEADLOCK_LIMIT, LIMIT, Rig, pattern};
+use hcomm_testkit::{CPUS, DEADLOCK_LIMIT, LIMIT, Rig, pattern};
 use host_stub::{Check, Checks, Cpu, DeviceOptions};
 use zerocopy::IntoBytes;
 
 /// Case 7.
 #[test]
 fn step_without_bytes_still_signals() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::new(cpu);
         let [first, second] = rig.threads(2, 1, 8)[..] else { unreachable!() };
         let buffer = rig.buffer(&[1; 32]);
@@ -34,7 +34,7 @@ fn step_without_bytes_still_signals() {
 /// Case 37.
 #[test]
 fn wait_without_record_is_reported_long_before_its_limit() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::with_deadlock_limit(cpu);
         let thread = rig.threads(1, 1, 8)[0];
         let info = rig.comm.thread_info(thread).unwrap();
@@ -52,7 +52,7 @@ fn wait_without_record_is_reported_long_before_its_limit() {
 /// Case 37.
 #[test]
 fn wait_without_record_comes_to_its_limit() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::new(cpu);
         let thread = rig.threads(1, 2, 8)[0];
         let launched = rig.launch_calls(&[wait(thread, 1, 1)]);
@@ -67,7 +67,7 @@ fn wait_without_record_comes_to_its_limit() {
 
 #[test]
 fn threads_that_wait_for_each_other_are_reported_with_the_cycle() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::with_deadlock_limit(cpu);
         let [first, second] = rig.threads(2, 1, 8)[..] else { unreachable!() };
         let list = [wait(first, 0, 0), record(first, second, 0), wait(second, 0, 0), record(second, first, 0)];
@@ -85,7 +85,7 @@ fn threads_that_wait_for_each_other_are_reported_with_the_cycle() {
 /// Case 38.
 #[test]
 fn record_too_many_is_reported_and_releases_no_later_wait() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::with_deadlock_limit(cpu);
         let [first, second] = rig.threads(2, 1, 8)[..] else { unreachable!() };
         let twice = [record(first, second, 0), record(first, second, 0), wait(second, 0, 0)];
@@ -103,7 +103,7 @@ fn record_too_many_is_reported_and_releases_no_later_wait() {
 
 #[test]
 fn record_that_is_left_is_a_warning_if_the_list_of_checks_says_so() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::with_options(DeviceOptions {
             cpu,
             checks: Some(Checks::DEFAULT.warning(Check::Sync)),
@@ -129,7 +129,7 @@ fn wait_has_the_credit_never_and_a_copy_the_ordinary_one() {
 /// Case 41.
 #[test]
 fn index_beyond_the_last_notify_is_refused() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::new(cpu);
         let [first, second] = rig.threads(2, 2, 16)[..] else { unreachable!() };
         let bad = [2, 3, u32::MAX].into_iter().flat_map(|index| [record(first, second, index), wait(second, index, 1)]);
@@ -143,7 +143,7 @@ fn index_beyond_the_last_notify_is_refused() {
 /// Case 42.
 #[test]
 fn notify_orders_two_writers_of_one_range() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::new(cpu);
         let [first, second] = rig.threads(2, 1, 8)[..] else { unreachable!() };
         let (one, two, dst) = (rig.buffer(&pattern(64, 1)), rig.buffer(&pattern(64, 2)), rig.buffer(&[0; 64]));
@@ -163,7 +163,7 @@ fn notify_orders_two_writers_of_one_range() {
 /// Case 44.
 #[test]
 fn what_a_kernel_has_stored_is_what_its_copy_reads() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::new(cpu);
         let thread = rig.threads(1, 0, 8)[0];
         let (src, dst) = (rig.buffer(&[0xee; 8]), rig.buffer(&[0; 8]));
@@ -176,7 +176,7 @@ fn what_a_kernel_has_stored_is_what_its_copy_reads() {
 
 #[test]
 fn default_limit_of_waits_is_what_the_kernel_sets() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::new(cpu);
         let thread = rig.threads(1, 1, 8)[0];
         let limit = |seconds: f32| call(Call::SET_NOTIFY_WAIT_TIMEOUT, &[seconds.to_bits().into()]);
@@ -193,7 +193,7 @@ fn default_limit_of_waits_is_what_the_kernel_sets() {
 
 #[test]
 fn waits_block_their_own_queue_alone() {
-    for cpu in ALL_CPUS {
+    for cpu in CPUS {
         let rig = Rig::new(cpu);
         let threads = rig.threads(8, 1, 16);
         let bytes = pattern(8, 3);

@@ -27,5 +27,5 @@ mod run;
 pub use fastrand::Rng;
 pub use folder::Folder;
 pub use processes::marked;
-pub use rig::{ALL_CPUS, CPUS, CPUS_VAR, Cpus, Rig, at, pattern};
+pub use rig::{CPUS, Rig, at, pattern};
 pub use run::{DEADLOCK_LIMIT, LIMIT, root, target_dir, wait_until};

@@ -1,4 +1,4 @@
-//! A device on either CPU, its memory, and lists of copies.
+//! A device on any CPU, its memory, and lists of copies.
 
 use std::sync::Arc;
 
@@ -11,34 +11,8 @@ use zerocopy::IntoBytes;
 
 use crate::{DEADLOCK_LIMIT, Rng};
 
-/// Environment variable with the CPUs that [`CPUS`] means, with commas between: `make soak` sets it to `linux`.
-pub const CPUS_VAR: &str = "HCOMM_TEST_CPUS";
-
-/// The CPUs, for a test that runs on each: native and QEMU, or those that [`CPUS_VAR`] lists.
-pub const CPUS: Cpus = Cpus;
-
-/// Every CPU, for a test that is to run on Linux in each run of the tests: each device there starts a process.
-pub const ALL_CPUS: [Cpu; 3] = [Cpu::Native, Cpu::Qemu, Cpu::Linux];
-
-/// What [`CPUS`] is.
-#[derive(Clone, Copy, Debug)]
-pub struct Cpus;
-
-impl IntoIterator for Cpus {
-    type Item = Cpu;
-    type IntoIter = std::vec::IntoIter<Cpu>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        let Ok(list) = std::env::var(CPUS_VAR) else { return vec![Cpu::Native, Cpu::Qemu].into_iter() };
-        let cpus = list.split(',').map(|name| match name {
-            "native" => Cpu::Native,
-            "qemu" => Cpu::Qemu,
-            "linux" => Cpu::Linux,
-            _ => panic!("{CPUS_VAR} is {list}: native, qemu and linux are, with commas between"),
-        });
-        cpus.collect::<Vec<_>>().into_iter()
-    }
-}
+/// Every CPU, for a test that runs on each.
+pub const CPUS: [Cpu; 3] = [Cpu::Native, Cpu::Qemu, Cpu::Linux];
 
 /// An open device with a communicator and a stream.
 pub struct Rig {
