@@ -39,6 +39,7 @@ soak: image capi linux ## run 10,000 random sequences, 5,000 seeds and 1,000,000
 		cargo test --locked -p hcomm-tests --test model --test stress --test cases_ring -- --nocapture
 	HCOMM_GATHER_ROUNDS=1000 cargo test --locked -p hcomm-tests --test c_races
 	HCOMM_RANK_ROUNDS=$(or $(CASES),10000) cargo test --locked -p hcomm-tests --test c_ranks rank_may_close
+	cargo test --locked -p hcomm-tests --test collective_kernels -- --ignored
 	HCOMM_WHITELIST_CASES=$(or $(CASES),10000) cargo test --locked -p hcomm-card-lint --test install_script -- --nocapture
 
 mutants: ## change the code in each way that cargo-mutants knows: unit tests must find each; SHARD=i/n runs a part

@@ -71,6 +71,8 @@ pub struct Statistics {
     pub doorbells: u64,
     /// Tasks whose source and destination overlapped in part, if that is no error.
     pub overlaps: u64,
+    /// Entries of channels that were carried out, on an Ascend950.
+    pub entries: u64,
 }
 
 /// A simulated device. Clones are handles to the same device, which closes with the last of them.
@@ -513,6 +515,7 @@ impl Device {
             tasks: counters.tasks.load(Ordering::Relaxed),
             doorbells: counters.doorbells.load(Ordering::Relaxed),
             overlaps: counters.overlaps.load(Ordering::Relaxed),
+            entries: counters.entries.load(Ordering::Relaxed),
         }
     }
 }

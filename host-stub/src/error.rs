@@ -40,6 +40,14 @@ pub enum Error {
     /// Not a number of ranks.
     #[error("{0} ranks: a cluster has 1 to {max}", max = limits::MAX_RANKS)]
     BadRankCount(usize),
+    /// A collective over ranks that have no channel.
+    #[error("rank {rank} has no channel to rank {peer}: connect the cluster first")]
+    NotConnected {
+        /// The rank.
+        rank: usize,
+        /// The other one.
+        peer: usize,
+    },
     /// Each device of a cluster would take turns for itself.
     #[error("deterministic mode is not supported for a cluster")]
     DeterministicCluster,

@@ -63,6 +63,7 @@ pub mod backend;
 mod buffer;
 pub mod channel;
 pub mod cluster;
+pub mod collective;
 pub mod comm;
 pub mod control;
 mod device;

@@ -28,6 +28,8 @@ pub struct DeviceCounters {
     pub doorbells: AtomicU64,
     /// Tasks whose source and destination overlap in part, where that is no error.
     pub overlaps: AtomicU64,
+    /// Entries of channels that were carried out.
+    pub entries: AtomicU64,
 }
 
 /// The first error of a device: later ones are its consequences.

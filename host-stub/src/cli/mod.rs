@@ -1,6 +1,7 @@
 //! Arguments of the command line, and the result: text or one JSON object, and an exit code.
 
 mod card_lint;
+mod collective;
 mod copy;
 mod device_log;
 mod digest;
@@ -44,6 +45,8 @@ enum Command {
     Run(run::RunArgs),
     /// Copy a file through the device and check it.
     Copy(copy::CopyArgs),
+    /// Run a collective over several simulated devices, check it and count what it takes.
+    Collective(collective::CollectiveArgs),
     /// List the products that a device can be, and what works on each.
     Products,
     CardLint(card_lint::CardLintArgs),
@@ -83,6 +86,7 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::run(&args, output),
         Command::Copy(args) => copy::run(&args, output),
+        Command::Collective(args) => collective::run(&args, output),
         Command::Products => products::run(output),
         Command::CardLint(args) => card_lint::run(args, output),
         Command::Explore(args) => explore::run(&args, output),

@@ -21,6 +21,7 @@ pub mod calls;
 pub mod cli;
 mod folder;
 mod processes;
+pub mod provenance;
 mod rig;
 mod run;
 

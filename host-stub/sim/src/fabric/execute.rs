@@ -1,6 +1,7 @@
 //! What a scheduler does with the entries of a doorbell.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use hcomm_aicpu::spec::channel::{NOTIFY_SIZE_910, NOTIFY_WINDOW_PHYS_910, NOTIFY_WINDOW_PHYS_STRIDE_910};
 
@@ -107,6 +108,7 @@ impl<M: Memory> Scheduler<M> {
             log::warn!("sq {sq_id}: channel to rank {}: {warning}", end.name.peer_rank);
         }
         let before = self.before_of(sq_id);
+        self.shared.counters.entries.fetch_add(started.entries.len() as u64, Ordering::Relaxed);
         for (index, entry) in &started.entries {
             self.run_entry(task, end, entry, &before)
                 .map_err(|error| failed(format!("{} at producer index {index}", entry.name()), error))?;
