@@ -38,6 +38,8 @@ pub(crate) struct Link {
     pub(crate) channel: Channel,
     pub(crate) thread: Thread,
     pub(crate) ccl_buf: DeviceAddr,
+    /// All-gather, the one collective of the image, needs none.
+    #[cfg_attr(feature = "image", expect(dead_code, reason = "of the collectives that the image lacks"))]
     pub(crate) rank: u64,
 }
 
