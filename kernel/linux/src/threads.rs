@@ -181,7 +181,7 @@ impl Threads {
         if slot.users != 0 {
             return Err(CardError::InUse(handle(index, slot.generation).0));
         }
-        // First: whoever still has the handle finds it stale, whatever follows.
+        // First: a caller that still has the handle finds it stale, whatever follows.
         TABLE[index].0[0].store(0, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if let Some(ids) = slot.thread.take().and_then(|known| known.ids) {

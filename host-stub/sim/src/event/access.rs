@@ -72,12 +72,12 @@ pub struct Access {
 }
 
 impl Access {
-    /// A use of all of an object, of the device that tells of it.
+    /// A use of all of an object, of the device that reports it.
     pub fn new(object: Object, kind: AccessKind) -> Self {
         Self::of(object, 0, u64::MAX, kind)
     }
 
-    /// A use of `len` parts of an object from `first` on, of the device that tells of it.
+    /// A use of `len` parts of an object from `first` on, of the device that reports it.
     pub fn of(object: Object, first: u64, len: u64, kind: AccessKind) -> Self {
         Self { device: 0, object, parts: (first, first.saturating_add(len)), kind }
     }

@@ -45,7 +45,7 @@ struct On {
     owners: TaskOwners,
     sites: Arc<Sites>,
     callers: ReturnAddresses,
-    /// Tells of places in the image whether they are this library's.
+    /// Which places of the image are in this library.
     library: LibraryPlaces,
     /// Calls are recorded: doorbells do not tell who queued a task.
     has_records: AtomicBool,
