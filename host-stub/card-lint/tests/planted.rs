@@ -147,8 +147,10 @@ fn undefined_names() {
         "if (DlogRecord) DlogRecord(3, 3, \"%s\", \"\"); memcpy(args, args, (unsigned long)args); return 0;",
     );
     expect(&weak, Check::Undefined, "", Nothing, Nothing);
-    let unknown = calls("unknown", "int getauxval(unsigned long);", "return getauxval(16);");
-    expect(&unknown, Check::Undefined, "getauxval is undefined, and is no name that a device", Nothing, Fails);
+    let of_libc = calls("of_libc", "int getauxval(unsigned long);", "return getauxval(16);");
+    expect(&of_libc, Check::Undefined, "getauxval is undefined and not weak", Nothing, Fails);
+    let unknown = calls("unknown", "int getpid(void);", "return getpid();");
+    expect(&unknown, Check::Undefined, "getpid is undefined, and is no name that a device", Nothing, Fails);
     let declaration = "int HcommBatchModeStart(const char *) __attribute__((weak));";
     let call = "return HcommBatchModeStart ? HcommBatchModeStart(args) : 1;";
     let vendor = calls("vendor_calls", declaration, call);
