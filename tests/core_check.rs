@@ -126,9 +126,20 @@ fn access_of_freed_memory_is_reported() {
     let freed = rig.device.allocate(4096).unwrap();
     rig.device.free(freed).unwrap();
     let text = finding(&rig, &[load(freed, 8)]);
-    has(&text, &[&code("load"), "reads 8 bytes at ", "which was freed before the first launch was queued"]);
+    has(
+        &text,
+        &[
+            &code("load"),
+            "reads 8 bytes at ",
+            "which was freed at tests/core_check.rs:",
+            " before the first launch was queued",
+        ],
+    );
     let text = finding(&rig, &[store(freed, 8)]);
-    has(&text, &[&code("store"), "writes 8 bytes at ", "which was freed before the first launch"]);
+    has(
+        &text,
+        &[&code("store"), "writes 8 bytes at ", "which was freed at tests/core_check.rs:", " before the first launch"],
+    );
 }
 
 /// Case 259.

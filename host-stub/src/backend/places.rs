@@ -1,6 +1,6 @@
 //! File and line of places in programs: of this process with its libraries, and of the image.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::loader::Image;
 const FILE_MAX: u64 = 1 << 30;
 
 /// A file as it was when it was read.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct File {
     path: PathBuf,
     len: u64,
@@ -26,7 +26,7 @@ struct File {
 }
 
 /// Symbols of the files that a report has named so far. They stay: the next report names the same.
-static SYMBOLS: Mutex<Option<HashMap<File, Symbols<'static>>>> = Mutex::new(None);
+static SYMBOLS: Mutex<BTreeMap<File, Symbols<'static>>> = Mutex::new(BTreeMap::new());
 
 /// Places of a device's programs.
 #[derive(Clone)]
@@ -184,7 +184,6 @@ fn with_symbols<R>(path: &Path, ask: impl FnOnce(&Symbols<'static>) -> R) -> Opt
     let data = std::fs::metadata(path).ok().filter(|data| data.is_file() && data.len() <= FILE_MAX)?;
     let file = File { path: path.to_owned(), len: data.len(), modified: data.modified().ok() };
     let mut symbols = SYMBOLS.lock().unwrap_or_else(PoisonError::into_inner);
-    let symbols = symbols.get_or_insert_default();
     if !symbols.contains_key(&file) {
         let bytes: &'static [u8] = Box::leak(std::fs::read(path).ok()?.into_boxed_slice());
         symbols.insert(file.clone(), Symbols::new(bytes));
