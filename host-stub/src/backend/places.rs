@@ -25,8 +25,8 @@ struct File {
     modified: Option<SystemTime>,
 }
 
-/// Symbols of the files that a report has named so far. They stay: the next report names the same.
-static SYMBOLS: Mutex<BTreeMap<File, Symbols<'static>>> = Mutex::new(BTreeMap::new());
+/// Bytes and symbols of the files that a report has named so far. They stay: the next report names the same.
+static SYMBOLS: Mutex<BTreeMap<File, (&[u8], Symbols<'static>)>> = Mutex::new(BTreeMap::new());
 
 /// Places of a device's programs.
 #[derive(Clone)]
@@ -186,9 +186,9 @@ fn with_symbols<R>(path: &Path, ask: impl FnOnce(&Symbols<'static>) -> R) -> Opt
     let mut symbols = SYMBOLS.lock().unwrap_or_else(PoisonError::into_inner);
     if !symbols.contains_key(&file) {
         let bytes: &'static [u8] = Box::leak(std::fs::read(path).ok()?.into_boxed_slice());
-        symbols.insert(file.clone(), Symbols::new(bytes));
+        symbols.insert(file.clone(), (bytes, Symbols::new(bytes)));
     }
-    symbols.get(&file).map(ask)
+    symbols.get(&file).map(|(_, symbols)| ask(symbols))
 }
 
 #[cfg(test)]
