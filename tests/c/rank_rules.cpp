@@ -251,12 +251,15 @@ void alone() {
     }
     CHECK(acquire(pair, 0, 1, &handle), HCCL_E_TIMEOUT);
     has_text("rank 0 of 2 waits in HcclChannelAcquire for rank 1; no other thread of the program uses this library");
-    /* Two threads work. */
-    std::thread other([&pair] {
+    /* Two threads work, as soon as the library knows both. */
+    Barrier known(2);
+    std::thread other([&pair, &known] {
         ChannelHandle end = 0;
         CHECK(aclrtSetDevice(0), ACL_SUCCESS);
+        known.wait();
         CHECK(acquire(pair, 1, 1, &end), HCCL_SUCCESS);
     });
+    known.wait();
     CHECK(acquire(pair, 0, 1, &handle), HCCL_SUCCESS);
     other.join();
     devices[1] = devices[0];
