@@ -10,7 +10,7 @@ use hcomm_testkit::{marked, wait_until};
 /// Exit code and standard error of a run with faults.
 fn run(cpu: &str, faults: &[&str]) -> (i32, String) {
     // What never ends is given up after a second; everything else has time on a busy machine.
-    let is_endless = faults.iter().any(|fault| ["hang", "dead-queue"].contains(fault));
+    let is_endless = faults.iter().any(|fault| ["hang", "dead-queue", "dead-queue:after=1"].contains(fault));
     let mut args = vec!["run", "--cpu", cpu, "--timeout", if is_endless { "1" } else { "60" }];
     for fault in faults {
         args.extend(["--fault", fault]);
