@@ -11,6 +11,9 @@ use std::sync::Arc;
 use crate::event::RecordId;
 use crate::vector_clock::{ActorId, VectorClock};
 
+/// Room for the clocks of submitted operations that stays when a burst of them is over.
+const KEPT_CLOCKS: usize = 64;
+
 /// Number of a host call that is under way, as the caller chose it.
 pub type CallId = u64;
 /// Number of a stream, among those of all devices that are joined.
@@ -162,6 +165,9 @@ impl HappensBefore {
         (stream.busy, stream.joined) = (true, false);
         if let Some(clock) = stream.submitted.pop_front() {
             stream.seat.clock.join(&clock);
+        }
+        if stream.submitted.is_empty() {
+            stream.submitted.shrink_to(KEPT_CLOCKS);
         }
     }
 

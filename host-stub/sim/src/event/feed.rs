@@ -19,6 +19,9 @@ pub type ReturnAddresses = fn(&mut [u64]);
 /// Return addresses of a call in this process that are kept: those in the library itself, and some of the caller's.
 const HOST_FRAMES: usize = 28;
 
+/// Room for events that stays when a burst of them is over.
+const KEPT_EVENTS: usize = 1024;
+
 /// What the feeds of joined devices share: one order of all their events.
 #[derive(Default)]
 pub struct Bus {
@@ -283,6 +286,8 @@ impl Bus {
         for (feed, event) in batch.drain(..) {
             observers.on(feed, event);
         }
+        // Kept for its capacity, within limits: hosts may have queued very many operations at once.
+        batch.shrink_to(KEPT_EVENTS);
         observers.batch = batch;
     }
 }
