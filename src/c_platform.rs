@@ -1,4 +1,4 @@
-//! What a platform that is written in C makes its device with and runs kernels by; `include/hcomm/hcomm_platform.h` declares it.
+//! What a platform that is written in C makes its device with and runs kernels by; `include/hcomm/hcomm_platform.h` is generated from it.
 //! For the static library only.
 //!
 //! The caller owns the memory of the device and asks for its size and alignment. It is never freed here: there is nothing in it
@@ -13,6 +13,7 @@ use crate::context::{CoreBusy, Device, MAX_CORES};
 use crate::error::Error;
 use crate::spec::DeviceAddr;
 use crate::spec::code::{HCCL_E_AGAIN, HCCL_E_PARA, HCCL_E_PTR, HCCL_SUCCESS};
+use crate::spec::comm::CommEntry;
 use crate::spec::mailbox::LEFT_BATCH_OPEN;
 use crate::spec::soc::Soc;
 use crate::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS, ThreadDescriptor};
@@ -20,7 +21,7 @@ use crate::spec::thread::{DESCRIPTOR_SIZE, MAX_THREADS, ThreadDescriptor};
 /// A new device. Copied from here, because it is too large for most stacks.
 static NEW: Device = Device::new();
 
-/// Bytes of a device.
+/// Bytes of a device. They are never freed by the library.
 #[unsafe(no_mangle)]
 pub extern "C" fn hcomm_device_size() -> usize {
     size_of::<Device>()
@@ -46,10 +47,9 @@ fn check<T>(place: *const T) -> i32 {
 /// Makes a device without threads. 0, 2 for null, 1 for memory that is not aligned.
 ///
 /// # Safety
-/// `device` is null or [`hcomm_device_size`] bytes that nothing else uses.
+/// `device` is null or hcomm_device_size bytes that nothing else uses.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hcomm_device_init(device: *mut c_void) -> i32 {
-    let device = device.cast::<Device>();
+pub unsafe extern "C" fn hcomm_device_init(device: *mut Device) -> i32 {
     let code = check(device);
     if code == HCCL_SUCCESS {
         // SAFETY: not null, aligned, and the caller owes the bytes. `NEW` is never changed: its address is not given out.
@@ -58,19 +58,22 @@ pub unsafe extern "C" fn hcomm_device_init(device: *mut c_void) -> i32 {
     code
 }
 
-/// Tells a device where its table of threads is; once, before the first launch. 0, 2 for null, 1 for a table that is not 64-byte
-/// aligned or has more slots than a device has queues.
+/// Tells a device where its table of threads is; once, before the first launch. It has `slots` entries, at most
+/// HCOMM_MAX_THREADS, that stay readable, and each one in use names a ring that may be written and ids of notifies that may be
+/// read, also while a kernel still runs that has used a thread before it was freed. While its thread lives, and no longer, the
+/// status of a queue may be HCOMM_QUEUE_ENABLED. No generation of a slot is used twice. 0, 2 for null, 1 for a table that is not
+/// 64-byte aligned or has more slots.
 ///
 /// # Safety
-/// `device` is null or a device of [`hcomm_device_init`]; the rest as for [`Device::set_thread_table`].
+/// `device` is null or a device of hcomm_device_init; the table is as said above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hcomm_device_set_thread_table(
-    device: *mut c_void,
+    device: *mut Device,
     table: *const ThreadDescriptor,
     slots: u32,
 ) -> i32 {
     // SAFETY: the caller owes null or a device.
-    let Some(device) = (unsafe { device.cast::<Device>().as_ref() }) else { return HCCL_E_PTR };
+    let Some(device) = (unsafe { device.as_ref() }) else { return HCCL_E_PTR };
     match check(table) {
         HCCL_SUCCESS if slots as usize > MAX_THREADS => HCCL_E_PARA,
         HCCL_SUCCESS => {
@@ -82,15 +85,15 @@ pub unsafe extern "C" fn hcomm_device_set_thread_table(
     }
 }
 
-/// Tells a device where its table of communicators is; once, before the first launch. 0, 2 for null, 1 for a table that is not
-/// 8-byte aligned.
+/// Tells a device where its table of HCOMM_MAX_COMMS communicators is; once, before the first launch. Without one there are none
+/// to lock. 0, 2 for null, 1 for a table that is not 8-byte aligned.
 ///
 /// # Safety
-/// `device` is null or a device of [`hcomm_device_init`]; the rest as for [`Device::set_comm_table`].
+/// `device` is null or a device of hcomm_device_init; the table stays readable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hcomm_device_set_comm_table(device: *mut c_void, table: *const u64) -> i32 {
+pub unsafe extern "C" fn hcomm_device_set_comm_table(device: *mut Device, table: *const CommEntry) -> i32 {
     // SAFETY: the caller owes null or a device.
-    let Some(device) = (unsafe { device.cast::<Device>().as_ref() }) else { return HCCL_E_PTR };
+    let Some(device) = (unsafe { device.as_ref() }) else { return HCCL_E_PTR };
     let code = check(table);
     if code == HCCL_SUCCESS {
         // SAFETY: the caller owes what `set_comm_table` asks for.
@@ -100,38 +103,39 @@ pub unsafe extern "C" fn hcomm_device_set_comm_table(device: *mut c_void, table:
 }
 
 /// Tells a device which chip's descriptors to queue, by the driver's device type: 2 Ascend910B, 4 Ascend910_93, 6 Ascend950,
-/// which it is unless this is called. 0, 2 for null, 1 for another number.
+/// which it is unless this is called; before the first launch. 0, 2 for null, 1 for another number.
 ///
 /// # Safety
-/// `device` is null or a device of [`hcomm_device_init`].
+/// `device` is null or a device of hcomm_device_init.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hcomm_device_set_soc(device: *mut c_void, device_type: u32) -> i32 {
+pub unsafe extern "C" fn hcomm_device_set_soc(device: *mut Device, device_type: u32) -> i32 {
     // SAFETY: the caller owes null or a device.
-    let Some(device) = (unsafe { device.cast::<Device>().as_ref() }) else { return HCCL_E_PTR };
+    let Some(device) = (unsafe { device.as_ref() }) else { return HCCL_E_PTR };
     let Some(soc) = Soc::from_device_type(device_type) else { return HCCL_E_PARA };
     device.set_soc(soc);
     HCCL_SUCCESS
 }
 
-/// A kernel of [`hcomm_device_run`].
-pub type HcommKernel = unsafe extern "C" fn(arg: *mut c_void);
+/// A kernel of hcomm_device_run.
+pub type HcommKernel = Option<unsafe extern "C" fn(arg: *mut c_void)>;
 
-/// Runs `kernel` with `arg` on core `core` of a device: until it returns, calls of this thread of execution are the core's.
-/// `left_behind` (unless null) gets [`LEFT_BATCH_OPEN`] if the kernel has not ended its batch, else 0. 0, 2 for a null device or
-/// kernel, 1 for a core that no device has, 20 for a core that runs a kernel.
+/// Runs `kernel` with `arg` on core `core` of a device: until it returns, calls of this thread of execution are the core's. Then
+/// limits are back at their defaults, locks are released, and what a batch had staged is dropped; `leftBehind`, unless null, gets
+/// HCOMM_LEFT_BATCH_OPEN if the kernel has not ended its batch, else 0. 0, 2 for a null device or kernel, 1 for a core that no
+/// device has, 20 for a core that runs a kernel.
 ///
 /// # Safety
-/// `device` is null or a device of [`hcomm_device_init`]; `left_behind` is null or can be written; `arg` is what `kernel` expects.
+/// `device` is null or a device of hcomm_device_init; `leftBehind` is null or can be written; `arg` is what `kernel` expects.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hcomm_device_run(
-    device: *const c_void,
+    device: *const Device,
     core: u32,
-    kernel: Option<HcommKernel>,
+    kernel: HcommKernel,
     arg: *mut c_void,
     left_behind: *mut u32,
 ) -> i32 {
     // SAFETY: the caller owes null or a device, which stays for the call.
-    let device = unsafe { device.cast::<Device>().as_ref() };
+    let device = unsafe { device.as_ref() };
     let (Some(device), Some(kernel)) = (device, kernel) else { return HCCL_E_PTR };
     if core as usize >= MAX_CORES {
         return HCCL_E_PARA;

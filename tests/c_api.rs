@@ -44,6 +44,7 @@ fn each_header_stands_alone() {
         "hcomm/hcomm_primitives.h",
         "hcomm/hcomm_kernel.h",
         "hcomm/hcomm_platform.h",
+        "hcomm/hcomm_port.h",
     ] {
         let path = folder.join("include.c");
         std::fs::write(
@@ -665,7 +666,7 @@ fn platform_in_c_drives_the_static_library() {
 #[test]
 fn names_of_kernels_and_platforms_are_declared() {
     let text = |name: &str| std::fs::read_to_string(root().join("include/hcomm").join(name)).unwrap();
-    let (kernels, platform) = (text("hcomm_primitives.h"), text("hcomm_platform.h"));
+    let (kernels, platform) = (text("hcomm_primitives.h"), [text("hcomm_platform.h"), text("hcomm_port.h")].concat());
     for name in listed("abi.txt").into_iter().chain(listed("abi-port.txt")) {
         let header = if name.starts_with("Hcomm") { &kernels } else { &platform };
         assert!(header.contains(&format!("{name}(")), "{name} is in no header");

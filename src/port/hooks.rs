@@ -1,6 +1,6 @@
 //! The platform of this program: C functions that [`export_platform!`](crate::export_platform) defines, or a program in C.
 
-use core::ffi::c_void;
+use core::ffi::{c_char, c_void};
 
 use embedded_hal::delay::DelayNs;
 
@@ -8,31 +8,32 @@ use super::{DoorbellRefused, Platform, QueueId, ReadFailed};
 use crate::error::Error;
 use crate::spec::queue::QueueStatus;
 
-// C linkage and plain numbers, so that a platform can also be written in C. `include/hcomm/hcomm_platform.h` declares them.
+// C linkage and plain numbers, so that a platform can also be written in C: `include/hcomm/hcomm_port.h` is generated from these.
 unsafe extern "C" {
-    /// What `hcomm_port_set_core` was last given in this thread of execution, null before.
-    safe fn hcomm_port_core() -> *const c_void;
+    /// What `hcomm_port_set_core` was last given in the calling thread of execution (on bare metal: core), null before.
+    pub fn hcomm_port_core() -> *const c_void;
     /// Keeps `core` for the calling thread of execution.
-    safe fn hcomm_port_set_core(core: *const c_void);
-    /// [`Platform::has_queue`]: 0 if it has not.
-    safe fn hcomm_port_has_queue(sq_id: u32, regs: u64) -> i32;
-    /// [`Platform::head`]: 0, or a code.
-    fn hcomm_port_head(sq_id: u32, regs: u64, head: *mut u32) -> i32;
-    /// [`Platform::status`]: 0, or a code.
-    fn hcomm_port_status(sq_id: u32, regs: u64, status: *mut u64) -> i32;
-    /// [`Platform::ring`]: 0, or anything else for a refusal.
-    safe fn hcomm_port_ring(sq_id: u32, regs: u64, tail: u32) -> i32;
-    /// [`Platform::store_barrier`].
-    safe fn hcomm_port_store_barrier();
-    /// [`Platform::now_us`].
-    safe fn hcomm_port_now_us() -> u64;
-    /// Waits for at least `ns` nanoseconds. 0: the caller waits for another core of the device.
-    safe fn hcomm_port_delay_ns(ns: u32);
-    /// A call is refused with `code`: for the log. `who` (UTF-8, not ended by a zero, readable as long as the program runs) names the caller,
-    /// `error` (an [`Error`], readable during the call) says why.
-    fn hcomm_port_refused(who: *const u8, who_len: usize, code: i32, error: *const c_void);
-    /// [`Platform::return_addresses`]: fills up to `count` addresses.
-    fn hcomm_port_return_addresses(addrs: *mut u64, count: usize);
+    pub fn hcomm_port_set_core(core: *const c_void);
+    /// Whether `regs` of a thread descriptor names the registers of queue `sqId`: 0 if not. Asked before anything else of a queue.
+    pub fn hcomm_port_has_queue(sq_id: u32, regs: u64) -> i32;
+    /// Entry that the device fetches next, below the depth. 0, or a code if it can't be read: the call then answers HCCL_E_DRV.
+    pub fn hcomm_port_head(sq_id: u32, regs: u64, head: *mut u32) -> i32;
+    /// Whether the queue takes tasks: HCOMM_QUEUE_ENABLED and so on. 0, or a code as for the head.
+    pub fn hcomm_port_status(sq_id: u32, regs: u64, status: *mut u64) -> i32;
+    /// The doorbell: the device may run everything before entry `tail`. 0, or anything else for a refusal.
+    pub fn hcomm_port_ring(sq_id: u32, regs: u64, tail: u32) -> i32;
+    /// Makes every store before it visible to the device before any store after it.
+    pub fn hcomm_port_store_barrier();
+    /// Monotonic time in microseconds.
+    pub fn hcomm_port_now_us() -> u64;
+    /// Waits for at least `ns` nanoseconds; 0: the caller waits for another core of the device.
+    pub fn hcomm_port_delay_ns(ns: u32);
+    /// Function `who` (`whoLen` bytes of UTF-8 without a zero byte at the end, readable as long as the program runs) refuses a call
+    /// with `code`, for a log; `error` is for hcomm_refusal_text, during the call.
+    pub fn hcomm_port_refused(who: *const c_char, who_len: usize, code: i32, error: *const c_void);
+    /// Fills `addrs` from the front with up to `count` return addresses of the caller, innermost first; may leave them alone. Only
+    /// asked for while calls are recorded, which a platform in C can't ask for.
+    pub fn hcomm_port_return_addresses(addrs: *mut u64, count: usize);
 }
 
 /// The platform of this program.
@@ -42,7 +43,8 @@ pub struct Hooks;
 impl Platform for Hooks {
     #[inline]
     fn has_queue(&self, sq_id: u32, regs: u64) -> bool {
-        hcomm_port_has_queue(sq_id, regs) != 0
+        // SAFETY: a function of plain numbers, which may be called at any time.
+        unsafe { hcomm_port_has_queue(sq_id, regs) != 0 }
     }
 
     #[inline]
@@ -67,17 +69,23 @@ impl Platform for Hooks {
 
     #[inline]
     fn ring(&self, queue: QueueId, tail: u32) -> Result<(), DoorbellRefused> {
-        if hcomm_port_ring(queue.sq_id(), queue.regs(), tail) == 0 { Ok(()) } else { Err(DoorbellRefused) }
+        // SAFETY: a function of plain numbers; `queue` is one that the platform has.
+        match unsafe { hcomm_port_ring(queue.sq_id(), queue.regs(), tail) } {
+            0 => Ok(()),
+            _ => Err(DoorbellRefused),
+        }
     }
 
     #[inline]
     fn store_barrier(&self) {
-        hcomm_port_store_barrier();
+        // SAFETY: a function without arguments, which may be called at any time.
+        unsafe { hcomm_port_store_barrier() };
     }
 
     #[inline]
     fn now_us(&self) -> u64 {
-        hcomm_port_now_us()
+        // SAFETY: a function without arguments, which may be called at any time.
+        unsafe { hcomm_port_now_us() }
     }
 
     #[inline]
@@ -89,7 +97,7 @@ impl Platform for Hooks {
     #[inline(never)]
     fn refused(&self, who: &'static str, error: &Error) {
         // SAFETY: `who` is a constant of the program and `error` is borrowed for the call, which is what the hook may expect.
-        unsafe { hcomm_port_refused(who.as_ptr(), who.len(), error.code(), (&raw const *error).cast()) };
+        unsafe { hcomm_port_refused(who.as_ptr().cast(), who.len(), error.code(), (&raw const *error).cast()) };
     }
 
     #[inline]
@@ -104,26 +112,30 @@ struct HookDelay;
 impl DelayNs for HookDelay {
     #[inline]
     fn delay_ns(&mut self, ns: u32) {
-        hcomm_port_delay_ns(ns);
+        // SAFETY: a function of plain numbers, which may be called at any time.
+        unsafe { hcomm_port_delay_ns(ns) };
     }
 }
 
 /// What [`Device::run`](crate::Device::run) has set in this thread of execution, null outside of it.
 #[inline(always)]
 pub(crate) fn current() -> *const c_void {
-    hcomm_port_core()
+    // SAFETY: a function without arguments, which may be called at any time.
+    unsafe { hcomm_port_core() }
 }
 
 /// Keeps `core` as the [`current`] one.
 pub(crate) fn set_current(core: *const c_void) {
-    hcomm_port_set_core(core);
+    // SAFETY: the hook keeps the word and does not look behind it.
+    unsafe { hcomm_port_set_core(core) };
 }
 
 /// A core waits for another one: a delay of nothing.
 #[cfg(not(loom))]
 #[cold]
 pub(crate) fn relax() {
-    hcomm_port_delay_ns(0);
+    // SAFETY: a function of plain numbers, which may be called at any time.
+    unsafe { hcomm_port_delay_ns(0) };
 }
 
 /// A word for each thread of execution (on bare metal: for each core), for a platform without `std`.
@@ -236,9 +248,15 @@ macro_rules! export_platform {
             }
 
             #[unsafe(no_mangle)]
-            unsafe extern "C" fn hcomm_port_refused(who: *const u8, who_len: usize, _code: i32, error: *const c_void) {
+            unsafe extern "C" fn hcomm_port_refused(
+                who: *const ::core::ffi::c_char,
+                who_len: usize,
+                _code: i32,
+                error: *const c_void,
+            ) {
                 // SAFETY: the library hands over a `&'static str` in two parts.
-                let who = unsafe { ::core::str::from_utf8_unchecked(::core::slice::from_raw_parts(who, who_len)) };
+                let who =
+                    unsafe { ::core::str::from_utf8_unchecked(::core::slice::from_raw_parts(who.cast(), who_len)) };
                 // SAFETY: the library hands over an error that it holds during the call.
                 Platform::refused(&$platform, who, unsafe { &*error.cast::<$crate::Error>() });
             }
