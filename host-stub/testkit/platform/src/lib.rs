@@ -16,12 +16,13 @@ use hcomm_aicpu::spec::{DeviceAddr, SQE_SIZE, Sqe};
 use zerocopy::FromZeros;
 
 /// Slots of the thread table.
-const SLOTS: usize = 6;
+pub const SLOTS: usize = 8;
 /// The slot of the AICPU_TS thread.
-const LIVE: usize = 3;
+pub const LIVE: usize = 3;
 /// The slot of a CPU_TS thread.
-const OTHER_ENGINE: usize = 1;
-const GENERATION: u16 = 7;
+pub const OTHER_ENGINE: usize = 5;
+/// Generation of both threads.
+pub const GENERATION: u16 = 7;
 /// The queue.
 pub const SQ_ID: u32 = 9;
 const REGS: u64 = 0x1234;
@@ -187,8 +188,8 @@ impl Rig {
         self.handle(LIVE as i64, GENERATION)
     }
 
-    /// Handle of a slot, which need not be in use or in the table.
-    fn handle(&self, slot: i64, generation: u16) -> u64 {
+    /// Handle of a slot, which need not be in use or in the table, in a generation.
+    pub fn handle(&self, slot: i64, generation: u16) -> u64 {
         let addr = (self.table as i64 + slot * size_of::<ThreadDescriptor>() as i64) as u64;
         ThreadHandle::new(DeviceAddr(addr & 0xffff_ffff_ffff), generation).0
     }
