@@ -1,12 +1,12 @@
 //! The table of communicators of a device, and which core has locked which.
 
 use core::ptr::with_exposed_provenance;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 use crate::spec::DeviceAddr;
 use crate::spec::comm::{COMM_ENTRY_SIZE, COMM_NAME_LEN, MAX_COMMS};
-use crate::sync::fence;
+use crate::sync::{AtomicU32, const_fn, fence};
 
 /// A core as the holder of a lock: its number + 1; 0 = not locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,16 +18,55 @@ impl Owner {
     }
 }
 
+/// The lock of a communicator: its [`Owner`], 0 = none. What a core stores while it holds the lock, the next holder sees.
+struct Lock(AtomicU32);
+
+impl Lock {
+    const_fn! {
+        fn new() -> Self {
+            Self(AtomicU32::new(0))
+        }
+    }
+
+    #[cfg(not(loom))]
+    const fn all() -> [Self; MAX_COMMS] {
+        [const { Self::new() }; MAX_COMMS]
+    }
+
+    #[cfg(loom)]
+    fn all() -> [Self; MAX_COMMS] {
+        core::array::from_fn(|_| Self::new())
+    }
+
+    /// `false` if a core holds it.
+    fn acquire(&self, by: Owner) -> bool {
+        self.0.compare_exchange(0, by.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Calls `before`, then gives the lock up. `false`, and nothing is done, if `by` does not hold it.
+    fn release(&self, by: Owner, before: impl FnOnce()) -> bool {
+        // What the core itself has stored, if it has locked it: no other core stores then.
+        let holds = self.0.load(Ordering::Relaxed) == by.0;
+        if holds {
+            before();
+            self.0.store(0, Ordering::Release);
+        }
+        holds
+    }
+}
+
 /// See the module.
 pub(crate) struct Comms {
     base: AtomicU64,
-    /// For each entry the [`Owner`] of its lock; 0 = none.
-    owners: [AtomicU32; MAX_COMMS],
+    /// One for each entry of the table.
+    locks: [Lock; MAX_COMMS],
 }
 
 impl Comms {
-    pub(crate) const fn new() -> Self {
-        Self { base: AtomicU64::new(0), owners: [const { AtomicU32::new(0) }; MAX_COMMS] }
+    const_fn! {
+        pub(crate) fn new() -> Self {
+            Self { base: AtomicU64::new(0), locks: Lock::all() }
+        }
     }
 
     /// # Safety
@@ -38,45 +77,32 @@ impl Comms {
 
     /// Gives the place of the communicator in the table.
     pub(crate) fn acquire(&self, by: Owner, name: &[u8]) -> Result<u32, Error> {
-        let (place, owner) = self.owner(name)?;
-        match owner.compare_exchange(0, by.0, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => Ok(place),
-            Err(_) => Err(Error::CommLocked),
-        }
+        let (place, lock) = self.lock(name)?;
+        if lock.acquire(by) { Ok(place) } else { Err(Error::CommLocked) }
     }
 
     /// `before` is called with the place of the communicator in the table, before another core can lock it.
     pub(crate) fn release(&self, by: Owner, name: &[u8], before: impl FnOnce(u32)) -> Result<(), Error> {
-        let (place, owner) = self.owner(name)?;
-        // What the core itself has stored, if it has locked it: no other core stores then.
-        if owner.load(Ordering::Relaxed) != by.0 {
-            return Err(Error::CommNotLocked);
-        }
-        before(place);
-        owner.store(0, Ordering::Release);
-        Ok(())
+        let (place, lock) = self.lock(name)?;
+        if lock.release(by, || before(place)) { Ok(()) } else { Err(Error::CommNotLocked) }
     }
 
     /// Unlocks what `by` has locked. `before`: as in [`release`](Self::release).
     pub(crate) fn release_all(&self, by: Owner, mut before: impl FnMut(u32)) {
-        for (place, owner) in self.owners.iter().enumerate() {
-            // Another core's is left alone.
-            if owner.load(Ordering::Relaxed) == by.0 {
-                before(place as u32);
-                owner.store(0, Ordering::Release);
-            }
+        for (place, lock) in self.locks.iter().enumerate() {
+            lock.release(by, || before(place as u32));
         }
     }
 
-    fn owner(&self, name: &[u8]) -> Result<(u32, &AtomicU32), Error> {
+    fn lock(&self, name: &[u8]) -> Result<(u32, &Lock), Error> {
         let base = self.base.load(Ordering::Acquire);
         if base == 0 || name.is_empty() || name.len() >= COMM_NAME_LEN {
             return Err(Error::UnknownComm);
         }
         let entries = (base..).step_by(COMM_ENTRY_SIZE as usize);
-        let mut places = entries.zip(0..).zip(&self.owners);
+        let mut places = entries.zip(0..).zip(&self.locks);
         let found = places.find(|((entry, _), _)| is_called(*entry, name));
-        found.map(|((_, place), owner)| (place, owner)).ok_or(Error::UnknownComm)
+        found.map(|((_, place), lock)| (place, lock)).ok_or(Error::UnknownComm)
     }
 }
 
@@ -151,5 +177,41 @@ mod tests {
     #[test]
     fn without_a_table_nothing_is_known() {
         assert_eq!(Comms::new().acquire(ONE, b"comm"), Err(Error::UnknownComm));
+    }
+}
+
+/// Every order of two cores that lock one communicator (`make loom`).
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn holder_sees_what_the_holder_before_it_has_stored() {
+        loom::model(|| {
+            let shared = Arc::new((Lock::new(), UnsafeCell::new(0)));
+            let cores: Vec<_> = (0..2)
+                .map(|core| {
+                    let shared = shared.clone();
+                    loom::thread::spawn(move || {
+                        let (lock, value) = &*shared;
+                        while !lock.acquire(Owner::core(core)) {
+                            loom::thread::yield_now();
+                        }
+                        assert!(!lock.release(Owner::core(1 - core), || unreachable!("not locked by it")));
+                        // SAFETY: loom checks that nothing else reads or writes the cell meanwhile.
+                        let add = || value.with_mut(|value| unsafe { *value += 1 });
+                        assert!(lock.release(Owner::core(core), add));
+                    })
+                })
+                .collect();
+            cores.into_iter().for_each(|core| core.join().expect("core"));
+            let (lock, value) = &*shared;
+            assert!(lock.acquire(Owner::core(0)));
+            // SAFETY: both cores have ended.
+            assert_eq!(value.with(|value| unsafe { *value }), 2);
+        });
     }
 }

@@ -1,7 +1,7 @@
-//! Lock and fence: those of the device, or loom's when a test explores every order (`--cfg loom`).
+//! Lock, atomic word and fence: those of the device, or loom's when a test explores every order (`--cfg loom`).
 
 #[cfg(not(loom))]
-pub(crate) use core::sync::atomic::fence;
+pub(crate) use core::sync::atomic::{AtomicU32, fence};
 /// A lock between the cores of a device.
 #[cfg(not(loom))]
 pub(crate) type Mutex<T> = spin::mutex::Mutex<T, LetHolderRun>;
@@ -25,7 +25,7 @@ impl spin::RelaxStrategy for LetHolderRun {
 #[cfg(loom)]
 pub(crate) use loom::sync::MutexGuard;
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::fence;
+pub(crate) use loom::sync::atomic::{AtomicU32, fence};
 
 /// Loom's lock with the face of `spin::Mutex`.
 #[cfg(loom)]

@@ -178,7 +178,7 @@ impl FlippingId {
     const ROUND: u64 = 1 << 16;
 
     /// After `entries` entries.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) const fn after(entries: u64) -> Self {
         Self(entries)
     }

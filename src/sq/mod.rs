@@ -85,7 +85,7 @@ impl Queues {
     }
 
     /// The queue of an Ascend910B or Ascend910_93 counts on from `id`.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn set_next_id_910(&self, handle: ThreadHandle, id: u64) {
         self.queue(handle).lock_slow().ids.flipping = ids::FlippingId::after(id);
     }
