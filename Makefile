@@ -9,7 +9,7 @@ export HCOMM_IMAGE ?= $(TARGET_DIR)/$(IMAGE_TARGET)/image/hcomm-image
 HOST_STUB := cargo run --locked --release -p host-stub --
 
 .DEFAULT_GOAL := help
-.PHONY: run test test-fast test-aarch64 soak card card-test card-package mutants planted msrv loom miri memcheck fuzz bench bench-compare ci fmt lint doc image linux lib capi install uninstall toolkit headers headers-check setup clean help
+.PHONY: run test test-fast test-aarch64 soak card card-test card-package test-blackbox mutants planted msrv loom miri memcheck fuzz bench bench-compare ci fmt lint doc image linux lib capi install uninstall toolkit headers headers-check setup clean help
 
 run: image ## copy 256 bytes through the AArch64 image and check them; FILE=path copies a file, ARGS="..." adds options
 ifeq ($(origin FILE),command line)
@@ -18,7 +18,7 @@ else
 	$(HOST_STUB) run $(ARGS)
 endif
 
-test: image capi linux card ## run every test, on all CPUs
+test: image capi linux card-package ## run every test, on all CPUs
 	cargo test --locked --workspace --no-fail-fast; status=$$?; make card-test && exit $$status
 
 test-fast: ## run the tests that need neither image nor QEMU nor a C compiler: an answer in a minute
@@ -157,13 +157,26 @@ else
 endif
 
 # On the oldest core that an AI CPU may be, and on one with all that QEMU knows.
-card-test: linux card ## run the tests of a card's queue and library as AArch64 code, in qemu-aarch64
+card-test: linux card-package ## run the tests of a card's queue, library and backend as AArch64 code, in qemu-aarch64
 	set -e; for cpu in cortex-a53 max; do \
 		CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 		CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -cpu $$cpu -L /usr/aarch64-linux-gnu" \
 		cargo test --locked -p hcomm-hal --target $(LINUX_TARGET) --lib --tests; \
 		QEMU_CPU=$$cpu cargo test --locked -p hcomm-tests --test card_kernels; \
+		QEMU_CPU=$$cpu HCOMM_TEST_DEVICE=fake-card HCOMM_TEST_CPU=linux cargo test --locked -p hcomm-tests --test blackbox; \
 	done
+	HCOMM_TEST_DEVICE=fake-card HCOMM_TEST_CPU=native cargo test --locked -p hcomm-tests --test blackbox
+
+# DEVICE: sim, fake-card or card:N; CPU: native, qemu or linux. Without CPU: fake-card runs natively, and as AArch64 code on the oldest core
+# that an AI CPU may be and on one with all that QEMU knows.
+test-blackbox: image linux card-package ## run the tests that every device passes; DEVICE=sim, fake-card or card:N, CPU=native, qemu or linux
+	set -e; export HCOMM_TEST_DEVICE="$(or $(DEVICE),$(HCOMM_TEST_DEVICE),sim)"; cpu="$(or $(CPU),$(HCOMM_TEST_CPU))"; \
+	run() { HCOMM_TEST_CPU=$$1 cargo test --locked -p hcomm-tests --test blackbox -- --nocapture; }; \
+	case "$$HCOMM_TEST_DEVICE,$$cpu" in \
+		fake-card,) run native; for model in cortex-a53 max; do QEMU_CPU=$$model run linux; done ;; \
+		*,) run native ;; \
+		*) run "$$cpu" ;; \
+	esac
 
 card-package: $(if $(LIB),,card) ## pack a library for a card: the stock one, or LIB=libNAME.so; KERNELS="Name=function ..", OUT=folder
 	scripts/card/package.sh "$(or $(LIB),$(TARGET_DIR)/card/libhcomm_card.so)" "$(or $(OUT),$(TARGET_DIR)/card)" $(KERNELS)

@@ -1,22 +1,20 @@
 //! Buffers in device memory.
 #![forbid(unsafe_code)]
 
-use std::sync::Arc;
-
 use hcomm_aicpu::spec::DeviceAddr;
 
 use crate::error::Error;
-use crate::inner::Inner;
+use crate::handle::Handle;
 
 /// An allocation in HBM, freed on drop.
 pub struct DeviceBuffer {
-    device: Arc<Inner>,
+    device: Handle,
     addr: DeviceAddr,
     len: u64,
 }
 
 impl DeviceBuffer {
-    pub(crate) fn new(device: Arc<Inner>, addr: DeviceAddr, len: u64) -> Self {
+    pub(crate) fn new(device: Handle, addr: DeviceAddr, len: u64) -> Self {
         Self { device, addr, len }
     }
 

@@ -59,12 +59,15 @@ pub struct ChannelRanks {
 impl Device {
     /// Tells the device from those that had its slot before.
     pub fn generation(&self) -> u32 {
-        self.0.channels.port().generation()
+        self.0.card().map_or_else(|| self.0.channels.port().generation(), |_| 0)
     }
 
     /// Why the device of the same fabric in `slot` that has this generation can do nothing more for its peers: it has failed or is
     /// closed.
     pub fn peer_failure(&self, slot: u32, generation: u32) -> Option<String> {
+        if self.0.card().is_some() {
+            return None;
+        }
         let failure = self.0.channels.port().failure_of(slot, generation)?;
         Some(failure.text().to_owned())
     }
@@ -77,7 +80,7 @@ impl Comm {
     /// # Errors
     /// A number out of range, no room, a failed device.
     pub fn prepare_channel(&self, ranks: ChannelRanks, config: &ChannelConfig) -> Result<Prepared, Error> {
-        let inner = &self.device().0;
+        let inner = self.device().0.on_sim("a channel")?;
         inner.check_alive()?;
         let spec = EndSpec {
             comm: self.id(),
@@ -98,7 +101,7 @@ impl Comm {
     /// # Errors
     /// The two ends have different numbers of notifies.
     pub fn complete_channel(&self, prepared: Prepared, peer: &Offer) -> Result<ChannelHandle, Error> {
-        let inner = &self.device().0;
+        let inner = self.device().0.on_sim("a channel")?;
         let handle = inner.channels.complete(&inner.threads, prepared, peer)?;
         self.add_channel(handle);
         Ok(handle)
@@ -106,7 +109,7 @@ impl Comm {
 
     /// Gives up an end that was prepared.
     pub fn give_up_channel(&self, prepared: &Prepared) {
-        let inner = &self.device().0;
+        let Ok(inner) = self.device().0.on_sim("a channel") else { return };
         inner.channels.give_up(&inner.threads, prepared);
     }
 }

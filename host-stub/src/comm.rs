@@ -10,13 +10,13 @@ use hcomm_aicpu::spec::channel::ChannelHandle;
 use hcomm_aicpu::spec::thread::{Engine, MAX_THREADS, ThreadHandle};
 
 use crate::buffer::DeviceBuffer;
+use crate::card::error::CardError;
 use crate::device::Device;
 use crate::error::Error;
 use crate::launch::Stream;
 pub use crate::limits::BUFFSIZE_MAX_MB;
 use crate::product::Acquire;
 use crate::thread::{self, QueueStatistics, ThreadConfig, ThreadError, ThreadInfo};
-use hcomm_sim::Op;
 use hcomm_sim::event::Caller;
 
 /// Environment variable with half the size of the cclBuf, in MiB.
@@ -37,7 +37,7 @@ pub struct CommOptions {
 /// A communicator. Its threads and its buffer are freed on drop; wait for the streams that use them before.
 pub struct Comm {
     device: Device,
-    /// Place in the device's table of communicators.
+    /// Place in the simulated device's table of communicators.
     slot: usize,
     /// Number on the device, from 1: what its threads and channels are marked with.
     id: u64,
@@ -100,7 +100,14 @@ impl Comm {
                 Some(value) => buffsize(&value.to_string_lossy())?,
             },
         };
-        let (slot, id, name) = lock(&device.0.comms).add(&*device.0.shared.memory, name)?;
+        let (slot, id, name) = match device.0.card() {
+            Some(card) => {
+                let taken = || CardError::BadComm(name.unwrap_or_default().to_owned());
+                let (id, name) = card.add_comm(name).ok_or_else(taken)?;
+                (0, id, name)
+            }
+            None => lock(&device.0.comms).add(&*device.0.shared.memory, name)?,
+        };
         Ok(Self {
             device: device.clone(),
             slot,
@@ -166,7 +173,11 @@ impl Comm {
 
     /// The place in the program that has called, by its return addresses: for a layer above this interface, whose own lines
     /// no report shall name.
+    #[track_caller]
     pub fn caller(&self) -> Caller {
+        if self.device.0.card().is_some() {
+            return Caller::Source(Location::caller());
+        }
         Caller::Site(self.device.0.shared.events.site())
     }
 
@@ -182,6 +193,29 @@ impl Comm {
         // `thread::acquire` checks the numbers themselves, and its errors come first.
         if config.notify_count <= thread::MAX_NOTIFIES && config.count as usize <= MAX_THREADS {
             threads.check_room(notifies)?;
+        }
+        let mut streams = Vec::new();
+        if let Some(card) = self.device.0.card() {
+            config.check()?;
+            if config.depth.is_some() {
+                return Err(CardError::NotOnCard("a ring of another depth").into());
+            }
+            self.device.0.check_owner()?;
+            for _ in 0..config.count {
+                let handle = match engine {
+                    Engine::CPU_TS => {
+                        let stream = Arc::new(Stream::new(&self.device));
+                        let handle = card.add_host_thread(stream.id(), config.notify_count)?;
+                        threads.own_streams.insert(handle, stream);
+                        handle
+                    }
+                    _ => card.add_thread(config.notify_count)?,
+                };
+                streams.push(handle);
+                threads.all.push(handle);
+                threads.notifies += u64::from(config.notify_count);
+            }
+            return Ok(streams);
         }
         let mut streams = Vec::new();
         let handles = thread::acquire(
@@ -240,7 +274,13 @@ impl Comm {
         if notify_count <= thread::MAX_NOTIFIES {
             threads.check_room(notify_count.into())?;
         }
-        let handle = thread::acquire_with_stream(&self.device.0, self.id, stream.id(), notify_count, caller)?;
+        let handle = match self.device.0.card() {
+            Some(card) => {
+                self.device.options().product.engine_for(Acquire::WithStream, Engine::CPU_TS)?;
+                card.add_host_thread(stream.id(), notify_count)?
+            }
+            None => thread::acquire_with_stream(&self.device.0, self.id, stream.id(), notify_count, caller)?,
+        };
         threads.all.push(handle);
         threads.of_streams.insert(stream.id(), (handle, notify_count));
         threads.notifies += u64::from(notify_count);
@@ -285,7 +325,10 @@ impl Comm {
     /// # Errors
     /// The handle is not that of a live thread, or `index` is out of range.
     pub fn notify_id(&self, thread: ThreadHandle, index: u32) -> Result<u32, Error> {
-        Ok(self.device.0.threads.notify_id(thread, index)?)
+        match self.device.0.card() {
+            Some(card) => Ok(card.notify_id(thread, index)?),
+            None => Ok(self.device.0.threads.notify_id(thread, index)?),
+        }
     }
 
     /// Records notify `index` of thread `to` after the operations of `stream`: the host's
@@ -301,7 +344,7 @@ impl Comm {
         index: u32,
     ) -> Result<(), Error> {
         self.check_stream(stream, cpu_thread)?;
-        stream.submit(Op::NotifyRecord { id: self.notify_id(to, index)? }).map(drop)
+        stream.record_notify(self.notify_id(to, index)?)
     }
 
     /// Makes later operations of `stream` wait for notify `index` of its thread `cpu_thread`, for up to `timeout_s`
@@ -317,11 +360,14 @@ impl Comm {
         timeout_s: u32,
     ) -> Result<(), Error> {
         self.check_stream(stream, cpu_thread)?;
-        stream.submit(Op::NotifyWait { id: self.notify_id(cpu_thread, index)?, timeout_s }).map(drop)
+        stream.wait_notify(self.notify_id(cpu_thread, index)?, timeout_s)
     }
 
     fn check_stream(&self, stream: &Stream, cpu_thread: ThreadHandle) -> Result<(), Error> {
-        let other = self.device.0.threads.host_stream_id(cpu_thread)?;
+        let other = match self.device.0.card() {
+            Some(card) => card.host_stream_id(cpu_thread)?,
+            None => self.device.0.threads.host_stream_id(cpu_thread)?,
+        };
         let stream_id = stream.id();
         if stream_id == other { Ok(()) } else { Err(Error::OtherStream { stream_id, other }) }
     }
@@ -336,14 +382,25 @@ impl Comm {
         threads.all.retain(|thread| !released.contains(thread));
         threads.of_streams.retain(|_, (thread, _)| !released.contains(thread));
         threads.own_streams.retain(|thread, _| !released.contains(thread));
-        let notifies: usize = released.iter().filter_map(|thread| self.device.0.threads.notify_count(*thread)).sum();
+        let count = |thread: &ThreadHandle| match self.device.0.card() {
+            Some(card) => card.notify_count(*thread),
+            None => self.device.0.threads.notify_count(*thread),
+        };
+        let notifies: usize = released.iter().filter_map(count).sum();
         threads.notifies -= notifies as u64;
+        if let Some(card) = self.device.0.card() {
+            return released.iter().for_each(|thread| card.remove_thread(*thread));
+        }
         thread::release(&self.device.0, released);
     }
 
     /// What a thread is made of, `None` if the handle is not that of a live thread.
     pub fn thread_info(&self, thread: ThreadHandle) -> Option<ThreadInfo> {
-        self.device.0.threads.info(thread)
+        match self.device.0.card() {
+            // How deep the ring is, only the AI CPU knows.
+            Some(card) => card.thread_ids(thread).map(|(stream_id, sq_id)| ThreadInfo { stream_id, sq_id, depth: 0 }),
+            None => self.device.0.threads.info(thread),
+        }
     }
 
     /// Suspends the queues of all threads: their tasks stop, calls on them return 22, and tasks that have not run are
@@ -352,6 +409,7 @@ impl Comm {
     /// # Errors
     /// [`Error::SchedulerGone`].
     pub fn suspend(&self) -> Result<(), Error> {
+        self.device.0.on_sim("suspend")?;
         thread::suspend(&self.device.0, &self.threads().all)
     }
 
@@ -361,13 +419,16 @@ impl Comm {
     /// # Errors
     /// [`Error::Resume`]: a kernel still runs; the queues stay suspended until it ends.
     pub fn resume(&self) -> Result<(), Error> {
-        self.device.0.check_alive()?;
+        self.device.0.on_sim("resume")?.check_alive()?;
         thread::resume(&self.device.0, &self.threads().all)
     }
 
-    /// Counts of a thread's queue, `None` if the handle is not that of a live thread.
+    /// Counts of a thread's queue, `None` if the handle is not that of a live thread, or on a card, which does not count.
     pub fn thread_statistics(&self, thread: ThreadHandle) -> Option<QueueStatistics> {
-        self.device.0.threads.statistics(thread)
+        match self.device.0.card() {
+            Some(_) => None,
+            None => self.device.0.threads.statistics(thread),
+        }
     }
 }
 
@@ -375,6 +436,10 @@ impl Drop for Comm {
     fn drop(&mut self) {
         if self.device.0.is_forked() {
             return;
+        }
+        if let Some(card) = self.device.0.card() {
+            std::mem::take(&mut self.threads().all).into_iter().for_each(|thread| card.remove_thread(thread));
+            return card.remove_comm(&self.name);
         }
         lock(&self.device.0.comms).remove(&*self.device.0.shared.memory, self.slot);
         let threads = std::mem::take(&mut self.threads().all);

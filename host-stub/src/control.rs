@@ -10,12 +10,13 @@ use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::Control;
 
+use crate::card::stream::End;
 use crate::comm::Comm;
 use crate::device::Device;
 use crate::error::Error;
 use crate::kernel::Kernel;
-use crate::launch::Stream;
-use hcomm_sim::{LaunchStats, Op};
+use crate::launch::{LaunchOptions, Stream, check_head};
+use hcomm_sim::LaunchStats;
 
 /// Limit in seconds that operators give to the wait for a kernel's end.
 pub const END_TIMEOUT_S: u32 = 1836;
@@ -34,7 +35,10 @@ impl Notify {
     /// No id is free, or the device has failed.
     pub fn new(device: &Device) -> Result<Self, Error> {
         device.0.check_alive()?;
-        let id = device.0.threads.add_notify()?;
+        let id = match device.0.card() {
+            Some(card) => card.add_notify()?,
+            None => device.0.threads.add_notify()?,
+        };
         Ok(Self { device: device.clone(), id })
     }
 
@@ -49,7 +53,7 @@ impl Notify {
     /// A stream of another device, a failed device.
     pub fn record(&self, stream: &Stream) -> Result<(), Error> {
         self.check(stream)?;
-        stream.submit(Op::NotifyRecord { id: self.id }).map(drop)
+        stream.record_notify(self.id)
     }
 
     /// Makes later operations of `stream` wait for it, for up to `timeout_s` seconds (0 = no limit), and clears it
@@ -59,7 +63,7 @@ impl Notify {
     /// As [`record`](Self::record).
     pub fn wait_and_reset(&self, stream: &Stream, timeout_s: u32) -> Result<(), Error> {
         self.check(stream)?;
-        stream.submit(Op::NotifyWait { id: self.id, timeout_s }).map(drop)
+        stream.wait_notify(self.id, timeout_s)
     }
 
     fn check(&self, stream: &Stream) -> Result<(), Error> {
@@ -73,7 +77,10 @@ impl Drop for Notify {
         if self.device.0.is_forked() {
             return;
         }
-        self.device.0.threads.remove_notify(self.id);
+        match self.device.0.card() {
+            Some(card) => card.remove_notify(self.id),
+            None => self.device.0.threads.remove_notify(self.id),
+        }
     }
 }
 
@@ -82,6 +89,8 @@ impl Drop for Notify {
 #[derive(Clone, Copy, Debug)]
 pub struct ControlPair {
     control: Control,
+    /// The kernel's first thread.
+    thread: ThreadHandle,
     stream_id: u32,
     start_id: u32,
     end_id: u32,
@@ -98,7 +107,7 @@ impl ControlPair {
         let cpu_thread = comm.acquire_thread_with_stream(stream, 1)?;
         let control = Control { cpu_thread: cpu_thread.0, start_notify: start_index, end_notify: 0 };
         let end_id = comm.notify_id(cpu_thread, 0)?;
-        Ok(Self { control, stream_id: stream.id(), start_id, end_id, timeout_s: END_TIMEOUT_S })
+        Ok(Self { control, thread, stream_id: stream.id(), start_id, end_id, timeout_s: END_TIMEOUT_S })
     }
 
     /// Sets how long the stream waits for the end of the kernel's work, in seconds; 0 = no limit.
@@ -127,9 +136,17 @@ impl Stream {
         if pair.stream_id != self.id() {
             return Err(Error::OtherStream { stream_id: self.id(), other: pair.stream_id });
         }
-        self.submit(Op::NotifyRecord { id: pair.start_id })?;
-        let stats = self.launch(kernel, params)?;
-        self.submit(Op::NotifyWait { id: pair.end_id, timeout_s: pair.timeout_s })?;
+        self.record_notify(pair.start_id)?;
+        let stats = match self.device().0.card() {
+            Some(_) => {
+                check_head(params)?;
+                let Control { cpu_thread: peer, end_notify: notify, .. } = pair.control;
+                let end = End { thread: pair.thread.0, peer, notify };
+                self.launch_on_card(kernel, params.as_bytes(), LaunchOptions::default(), end)?
+            }
+            None => self.launch(kernel, params)?,
+        };
+        self.wait_notify(pair.end_id, pair.timeout_s)?;
         Ok(stats)
     }
 }

@@ -20,8 +20,11 @@ use crate::backend::process::Machine;
 use crate::backend::qemu::{QemuCpu, QemuOptions};
 use crate::backend::{Tables, callers};
 use crate::buffer::DeviceBuffer;
+use crate::card::device::CardDevice;
+use crate::card::kind::DeviceKind;
 use crate::error::Error;
 use crate::explore::process;
+use crate::handle::Handle;
 use crate::inner::{Inner, Linux, RECOVERY_TIMEOUT};
 use crate::kernel::Kernel;
 use crate::library::{Kernels, Library};
@@ -75,9 +78,9 @@ pub struct Statistics {
     pub entries: u64,
 }
 
-/// A simulated device. Clones are handles to the same device, which closes with the last of them.
+/// A simulated device, or a card ([`DeviceKind`]). Clones are handles to the same device, which closes with the last of them.
 #[derive(Clone)]
-pub struct Device(pub(crate) Arc<Inner>);
+pub struct Device(pub(crate) Handle);
 
 impl Device {
     /// Opens a device in the lowest free slot of the process.
@@ -106,7 +109,11 @@ impl Device {
         fabric: &Arc<Fabric<SharedMemory>>,
         wanted: Option<usize>,
     ) -> Result<Self, Error> {
-        let options = options.complete()?;
+        let kind = options.device.map_or_else(DeviceKind::of_environment, Ok)?;
+        let options = DeviceOptions { device: Some(kind), ..options }.complete()?;
+        if kind.is_card() {
+            return Ok(Self(Handle::Card(Arc::new(CardDevice::open(kind, options)?))));
+        }
         let checks = options.checks.unwrap_or(Checks::DEFAULT);
         if !checks.is_on(Check::Core) {
             return Self::open_with(options, fabric, wanted, None);
@@ -254,7 +261,7 @@ impl Device {
             Cpu::Qemu | Cpu::Linux => RefusedDoorbell::ByStatus,
             Cpu::Native => RefusedDoorbell::ByAnswer,
         };
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Handle::Sim(Arc::new(Inner {
             channels: Channels::new(&shared, channels, port),
             threads: Threads::new(&shared, table, options.faults.clone(), refused_doorbell),
             shared,
@@ -270,21 +277,30 @@ impl Device {
             findings,
             recording,
             owner: std::process::id(),
-        })))
+        }))))
     }
 
     /// How it was opened.
     pub fn options(&self) -> &DeviceOptions {
-        &self.0.options
+        match &self.0 {
+            Handle::Sim(inner) => &inner.options,
+            Handle::Card(card) => card.options(),
+        }
     }
 
-    /// Device slot in the process: HBM starts at `0x12c0_0000_0000 + slot * 2^40`.
+    /// Device slot in the process: HBM starts at `0x12c0_0000_0000 + slot * 2^40`. Of a card, its number.
     pub fn slot(&self) -> usize {
-        self.0.shared.memory.slot()
+        match &self.0 {
+            Handle::Sim(inner) => inner.shared.memory.slot(),
+            Handle::Card(card) => card.number(),
+        }
     }
 
-    /// Addresses of the process where its HBM is mapped.
+    /// Addresses of the process where its HBM is mapped; none of a card.
     pub fn hbm(&self) -> std::ops::Range<u64> {
+        if self.0.card().is_some() {
+            return 0..0;
+        }
         self.0.shared.memory.hbm()
     }
 
@@ -293,7 +309,7 @@ impl Device {
     /// # Errors
     /// A length of 0, no room, a failed device.
     pub fn malloc(&self, len: u64) -> Result<DeviceBuffer, Error> {
-        Ok(DeviceBuffer::new(Arc::clone(&self.0), self.allocate(len)?, len))
+        Ok(DeviceBuffer::new(self.0.clone(), self.allocate(len)?, len))
     }
 
     /// Allocates `len` bytes of HBM, which stay until [`free`](Self::free).
@@ -302,7 +318,10 @@ impl Device {
     /// As [`malloc`](Self::malloc).
     pub fn allocate(&self, len: u64) -> Result<DeviceAddr, Error> {
         self.0.check_alive()?;
-        self.0.allocate(len, Kind::User)
+        match self.0.card() {
+            Some(card) => Ok(DeviceAddr(card.allocate(len)?)),
+            None => self.0.allocate(len, Kind::User),
+        }
     }
 
     /// Frees what [`allocate`](Self::allocate) gave.
@@ -310,7 +329,10 @@ impl Device {
     /// # Errors
     /// `addr` is not the start of a live allocation of the user.
     pub fn free(&self, addr: DeviceAddr) -> Result<(), Error> {
-        self.0.free_user(addr)
+        match self.0.card() {
+            Some(_) => self.0.free_unchecked(addr),
+            None => self.0.free_user(addr),
+        }
     }
 
     /// Copies bytes of the host into device memory. Does not wait for any stream. 0 bytes can be copied to any address.
@@ -321,6 +343,9 @@ impl Device {
         self.0.check_alive()?;
         if bytes.is_empty() {
             return Ok(());
+        }
+        if let Some(card) = self.0.card() {
+            return Ok(card.copy_in(addr.0, bytes)?);
         }
         self.0.shared.lock_alloc().check_user(addr.0, bytes.len() as u64)?;
         let _call = self.host_copy(Range::default(), Range { addr: addr.0, len: bytes.len() as u64 });
@@ -338,6 +363,9 @@ impl Device {
         if out.is_empty() {
             return Ok(());
         }
+        if let Some(card) = self.0.card() {
+            return Ok(card.copy_out(addr.0, out)?);
+        }
         self.0.shared.lock_alloc().check_user(addr.0, out.len() as u64)?;
         let _call = self.host_copy(Range { addr: addr.0, len: out.len() as u64 }, Range::default());
         self.0.shared.memory.read(addr.0, out)?;
@@ -349,11 +377,17 @@ impl Device {
     /// # Errors
     /// It is not.
     pub fn check_range(&self, addr: DeviceAddr, len: u64) -> Result<(), Error> {
-        Ok(self.0.shared.lock_alloc().check_user(addr.0, len)?)
+        match self.0.card() {
+            Some(card) => Ok(card.check_range(addr.0, len)?),
+            None => Ok(self.0.shared.lock_alloc().check_user(addr.0, len)?),
+        }
     }
 
-    /// Bytes of HBM that are not allocated. The buffers and queues of the device count as allocated.
+    /// Bytes of HBM that are not allocated. The buffers and queues of the device count as allocated. 0 on a card, which is not asked.
     pub fn free_memory(&self) -> u64 {
+        if self.0.card().is_some() {
+            return 0;
+        }
         self.0.shared.lock_alloc().free_bytes()
     }
 
@@ -365,6 +399,9 @@ impl Device {
         self.0.check_alive()?;
         self.check_range(dst, len)?;
         self.check_range(src, len)?;
+        if let Some(card) = self.0.card() {
+            return Ok(card.copy_within(dst.0, src.0, len)?);
+        }
         let _call = self.host_copy(Range { addr: src.0, len }, Range { addr: dst.0, len });
         self.0.shared.memory.copy(dst.0, src.0, len)?;
         self.0.check_findings(Receiver::Host(HostThread::current()))
@@ -377,6 +414,9 @@ impl Device {
     pub fn clear(&self, addr: DeviceAddr, len: u64) -> Result<(), Error> {
         self.0.check_alive()?;
         self.check_range(addr, len)?;
+        if let Some(card) = self.0.card() {
+            return Ok(card.clear(addr.0, len)?);
+        }
         let _call = self.host_copy(Range::default(), Range { addr: addr.0, len });
         self.0.shared.memory.punch(addr.0, len)?;
         self.0.check_findings(Receiver::Host(HostThread::current()))
@@ -399,14 +439,21 @@ impl Device {
 
     /// The image that the AI CPU runs; only on [`Cpu::Qemu`].
     pub fn image(&self) -> Option<&Image> {
-        self.0.image.as_deref()
+        match &self.0 {
+            Handle::Sim(inner) => inner.image.as_deref(),
+            Handle::Card(_) => None,
+        }
     }
 
-    /// The kernel with this name: of the image, of this program on [`Cpu::Native`], of the stock library on [`Cpu::Linux`].
+    /// The kernel with this name: of the image, of this program on [`Cpu::Native`], of the stock library on [`Cpu::Linux`]; of the
+    /// package on a card.
     ///
     /// # Errors
     /// No kernel has this name; the message lists all kernels.
     pub fn load_kernel(&self, name: &str) -> Result<Kernel, Error> {
+        if let Some(card) = self.0.card() {
+            return Ok(Kernel::on_card(name, card.function(name)?));
+        }
         match &self.0.image {
             Some(image) => Ok(Kernel::new(name, KernelEntry::Image(image.kernel(name)?.entry))),
             None => match &self.0.linux {
@@ -429,7 +476,8 @@ impl Device {
     /// # Errors
     /// The library has no such function, or the file has changed since the device has loaded it; a device on another CPU.
     pub fn library_kernel(&self, library: &Library, name: &str) -> Result<Kernel, Error> {
-        let Some(linux) = &self.0.linux else { return Err(Error::WrongCpu(name.to_owned())) };
+        let inner = self.0.on_sim("a kernel of a library that is not in the package")?;
+        let Some(linux) = &inner.linux else { return Err(Error::WrongCpu(name.to_owned())) };
         let path = library.path();
         let failed = |reason| LoadError::Library { path: path.to_owned(), reason };
         if !library.has(name) {
@@ -445,7 +493,8 @@ impl Device {
     /// The file has changed since the device has loaded it; nothing defines what it needs when it is loaded; a device on another CPU.
     pub fn check_library(&self, library: &Library) -> Result<(), Error> {
         let path = library.path();
-        let Some(linux) = &self.0.linux else { return Err(Error::WrongCpu(path.display().to_string())) };
+        let inner = self.0.on_sim("the check of a library")?;
+        let Some(linux) = &inner.linux else { return Err(Error::WrongCpu(path.display().to_string())) };
         let needs = |()| library.check_needs(&[linux.files.device_library()], linux.files.root());
         let checked = linux.kernels.check(library).and_then(needs);
         Ok(checked.map_err(|reason| LoadError::Library { path: path.to_owned(), reason })?)
@@ -457,6 +506,7 @@ impl Device {
     /// # Errors
     /// [`Error::Restart`]: always on [`Cpu::Native`], whose kernels can't be stopped from outside.
     pub fn restart(&self) -> Result<(), Error> {
+        self.0.on_sim("restart")?;
         let (reply, answer) = sync_channel(1);
         self.0.shared.inbox.send(Command::Recover(Recovery::Restart(reply)));
         match self.0.shared.receive(&answer, RECOVERY_TIMEOUT) {
@@ -468,6 +518,9 @@ impl Device {
 
     /// The events so far; empty unless the device is in deterministic mode or opened with [`DeviceOptions::record`].
     pub fn trace(&self) -> Trace {
+        if self.0.card().is_some() {
+            return Trace::default();
+        }
         self.0.shared.events.trace(self.0.shared.memory.hbm_base())
     }
 
@@ -477,6 +530,9 @@ impl Device {
     ///
     /// [`TraceFormat::write`]: crate::trace::TraceFormat::write
     pub fn timeline(&self) -> Timeline {
+        if self.0.card().is_some() {
+            return Builder::new(self.slot(), false).timeline(&|_| None);
+        }
         match &self.0.recording {
             Some(recording) => recording.timeline(),
             None => {
@@ -500,16 +556,25 @@ impl Device {
     /// # Errors
     /// The oldest of the findings, once.
     pub fn check_findings(&self) -> Result<(), Error> {
-        self.0.check_untold()
+        match self.0.card() {
+            Some(_) => Ok(()),
+            None => self.0.check_untold(),
+        }
     }
 
     /// Faults that the device was opened with and that have not happened so far: nothing has matched them.
     pub fn faults_left(&self) -> Vec<FaultRule> {
+        if self.0.card().is_some() {
+            return Vec::new();
+        }
         self.0.shared.fault_log.missing(&self.0.options.faults)
     }
 
-    /// Counts since the device was opened.
+    /// Counts since the device was opened; 0 on a card, which does not count.
     pub fn statistics(&self) -> Statistics {
+        if self.0.card().is_some() {
+            return Statistics::default();
+        }
         let counters = &self.0.shared.counters;
         Statistics {
             tasks: counters.tasks.load(Ordering::Relaxed),

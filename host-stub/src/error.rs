@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use hcomm_aicpu::spec::params::ParamsError;
 
+use crate::card::error::CardError;
+use crate::card::kind::BadDeviceKind;
 use crate::limits;
 use crate::loader::LoadError;
 use crate::product::Refusal;
@@ -28,6 +30,12 @@ pub enum Error {
     /// No memory for a device.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    /// A call on a card has failed.
+    #[error(transparent)]
+    Card(#[from] CardError),
+    /// Environment variable `HCOMM_DEVICE`.
+    #[error(transparent)]
+    BadDeviceKind(#[from] BadDeviceKind),
     /// No image, or no kernel of this name.
     #[error(transparent)]
     Load(#[from] LoadError),

@@ -31,7 +31,7 @@ pub struct Event {
 impl Event {
     /// An event that was never recorded.
     pub fn new(device: &Device) -> Self {
-        let number = device.0.event_number();
+        let number = if device.0.card().is_some() { 0 } else { device.0.event_number() };
         Self { device: device.clone(), number, last: Mutex::new(None) }
     }
 
@@ -45,6 +45,7 @@ impl Event {
     /// A stream of another device, a failed device.
     pub fn record(&self, stream: &Arc<Stream>) -> Result<(), Error> {
         self.check(stream)?;
+        self.device.0.on_sim("an event")?;
         let mark = Arc::new(EventMark::new(self.number));
         let place = stream.submit(Op::EventRecord(Arc::clone(&mark)))?;
         *self.last() = Some(Record { stream: Arc::clone(stream), mark, place });
@@ -58,6 +59,7 @@ impl Event {
     /// As [`record`](Self::record).
     pub fn wait_on(&self, stream: &Stream) -> Result<(), Error> {
         self.check(stream)?;
+        self.device.0.on_sim("an event")?;
         let last = self.last().clone();
         match last {
             Some(Record { mark, .. }) => stream.submit(Op::EventWait(mark)).map(drop),
@@ -70,7 +72,7 @@ impl Event {
     /// # Errors
     /// A failed device.
     pub fn is_reached(&self) -> Result<bool, Error> {
-        self.device.0.check_alive()?;
+        self.device.0.on_sim("an event")?.check_alive()?;
         let turn = &self.device.0.shared.turn;
         turn.host_point();
         turn.touch(Access::new(Object::Event(self.number), AccessKind::Read));
@@ -86,7 +88,7 @@ impl Event {
     /// # Errors
     /// As [`Stream::synchronize_for`], of the stream that it was recorded on.
     pub fn synchronize_for(&self, timeout: Duration) -> Result<(), Error> {
-        self.device.0.check_owner()?;
+        self.device.0.on_sim("an event")?.check_owner()?;
         let last = self.last().clone();
         let Some(Record { stream, mark, place }) = last else { return self.device.0.check_alive() };
         let mut waited = if mark.is_over() { self.device.0.check_alive() } else { stream.wait_until(place, timeout) };
@@ -120,7 +122,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        if self.device.0.is_forked() {
+        if self.device.0.card().is_some() || self.device.0.is_forked() {
             return;
         }
         let events = &self.device.0.shared.events;

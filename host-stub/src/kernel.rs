@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hcomm_kernel::{KernelFn, Misbehaviour};
 
 use crate::backend::native::kernels;
+use crate::card::acl::FunctionHandle;
 use crate::error::Error;
 use crate::loader::LoadError;
 use crate::options::Cpu;
@@ -16,12 +17,24 @@ use hcomm_sim::fault::KernelFault;
 #[derive(Clone, Debug)]
 pub struct Kernel {
     pub(crate) name: Arc<str>,
-    pub(crate) entry: KernelEntry,
+    pub(crate) entry: Entry,
+}
+
+/// Where its code is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Entry {
+    Sim(KernelEntry),
+    Card(FunctionHandle),
 }
 
 impl Kernel {
     pub(crate) fn new(name: &str, entry: KernelEntry) -> Self {
-        Self { name: name.into(), entry }
+        Self { name: name.into(), entry: Entry::Sim(entry) }
+    }
+
+    /// A kernel of a card's package.
+    pub(crate) fn on_card(name: &str, function: FunctionHandle) -> Self {
+        Self { name: name.into(), entry: Entry::Card(function) }
     }
 
     /// A function of this program as a kernel of [`Cpu::Native`].
@@ -45,11 +58,16 @@ impl Kernel {
         &self.name
     }
 
-    pub(crate) fn runs_on(&self, cpu: Cpu) -> bool {
+    /// Its entry on the simulated device.
+    ///
+    /// # Errors
+    /// It is for another CPU than `cpu`, or for a card.
+    pub(crate) fn entry_on(&self, cpu: Cpu) -> Result<KernelEntry, Error> {
         match self.entry {
-            KernelEntry::Native(_) => cpu == Cpu::Native,
-            KernelEntry::Image(_) => cpu == Cpu::Qemu,
-            KernelEntry::Library(_) => cpu == Cpu::Linux,
+            Entry::Sim(entry @ KernelEntry::Native(_)) if cpu == Cpu::Native => Ok(entry),
+            Entry::Sim(entry @ KernelEntry::Image(_)) if cpu == Cpu::Qemu => Ok(entry),
+            Entry::Sim(entry @ KernelEntry::Library(_)) if cpu == Cpu::Linux => Ok(entry),
+            _ => Err(Error::WrongCpu(self.name().to_owned())),
         }
     }
 }

@@ -13,9 +13,11 @@ use hcomm_aicpu::{copy, reduce};
 use hcomm_kernel::MisbehaveParams;
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::card::error::CardError;
+use crate::card::stream::{CardStream, End, Ended};
 use crate::device::Device;
 use crate::error::Error;
-use crate::kernel::{Kernel, misbehaviour};
+use crate::kernel::{Entry, Kernel, misbehaviour};
 use crate::options::{LAUNCH_TIMEOUT, LaunchEnd};
 use crate::product::Side;
 use hcomm_sim::alloc::Kind;
@@ -30,7 +32,7 @@ use hcomm_sim::{HostTransfer, KernelLaunch, LaunchStats, Op, StreamShared};
 
 /// # Errors
 /// The parameters have the head of another type.
-fn check_head<P: KernelParams>(params: &P) -> Result<(), ParamsError> {
+pub(crate) fn check_head<P: KernelParams>(params: &P) -> Result<(), ParamsError> {
     let bytes = params.as_bytes();
     let (found, expected) = (bytes.len() as u64, size_of::<ParamsHeader>() as u64);
     let head = ParamsHeader::read_from_prefix(bytes).map_err(|_| ParamsError::BadSize { found, expected })?.0;
@@ -51,20 +53,48 @@ pub struct LaunchOptions {
 /// Operations that run one after the other.
 pub struct Stream {
     device: Device,
-    shared: Arc<StreamShared>,
+    place: Place,
+}
+
+/// Of the simulated device, or of a card.
+enum Place {
+    Sim(Arc<StreamShared>),
+    Card(CardStream),
 }
 
 impl Stream {
-    /// A new stream.
+    /// A new stream. If a card gives none, the calls of the stream return why.
     pub fn new(device: &Device) -> Self {
+        if let Some(card) = device.0.card() {
+            return Self { device: device.clone(), place: Place::Card(CardStream::new(card)) };
+        }
         let shared = Arc::new(StreamShared::with_turn(device.0.stream_ids(1), Arc::clone(&device.0.shared.turn)));
         device.0.shared.inbox.send(Command::AddStream(Arc::clone(&shared)));
-        Self { device: device.clone(), shared }
+        Self { device: device.clone(), place: Place::Sim(shared) }
     }
 
-    /// Its number.
+    /// Its number. On a card, that of the runtime.
     pub fn id(&self) -> u32 {
-        self.shared.id()
+        match &self.place {
+            Place::Sim(shared) => shared.id(),
+            Place::Card(stream) => stream.id(),
+        }
+    }
+
+    fn card(&self) -> Option<&CardStream> {
+        match &self.place {
+            Place::Sim(_) => None,
+            Place::Card(stream) => Some(stream),
+        }
+    }
+
+    /// # Panics
+    /// On a card: the callers have looked for it ([`Stream::card`]) or asked for the simulated device.
+    fn shared(&self) -> &Arc<StreamShared> {
+        match &self.place {
+            Place::Sim(shared) => shared,
+            Place::Card(_) => panic!("an operation of the simulated device has reached a card"),
+        }
     }
 
     /// Launches a kernel with `params`, and returns its statistics, which are complete after
@@ -111,20 +141,42 @@ impl Stream {
         params: &[u8],
         options: LaunchOptions,
     ) -> Result<Arc<LaunchStats>, Error> {
+        if self.card().is_some() {
+            return self.launch_on_card(kernel, params, options, End::default());
+        }
         let inner = &self.device.0;
         inner.check_alive()?;
-        if !kernel.runs_on(inner.options.cpu) {
-            return Err(Error::WrongCpu(kernel.name().to_owned()));
-        }
+        let cpu = inner.options.cpu;
+        kernel.entry_on(cpu)?;
         match inner.kernel_fault(self.id()) {
             Some(fault) => {
                 let name = format!("misbehave in place of {}", kernel.name());
-                let misbehave = Kernel::new(&name, self.device.load_kernel("misbehave")?.entry);
+                let misbehave = Kernel::new(&name, self.device.load_kernel("misbehave")?.entry_on(cpu)?);
                 let params = MisbehaveParams { header: MisbehaveParams::HEADER, kind: misbehaviour(fault) };
                 self.submit_kernel(&misbehave, params.as_bytes(), options)
             }
             None => self.submit_kernel(kernel, params, options),
         }
+    }
+
+    /// Launches on a card. It counts no tasks: the statistics stay 0.
+    pub(crate) fn launch_on_card(
+        &self,
+        kernel: &Kernel,
+        params: &[u8],
+        options: LaunchOptions,
+        end: End,
+    ) -> Result<Arc<LaunchStats>, Error> {
+        self.device.0.check_owner()?;
+        let (Some(stream), Entry::Card(function)) = (self.card(), kernel.entry) else {
+            return Err(Error::WrongCpu(kernel.name().to_owned()));
+        };
+        if options.drain {
+            return Err(CardError::NotOnCard("a launch that ends with its last task").into());
+        }
+        let timeout = options.timeout.or(self.device.options().launch_timeout).unwrap_or(LAUNCH_TIMEOUT);
+        stream.launch(&kernel.name, function, params, end, timeout)?;
+        Ok(Arc::default())
     }
 
     fn submit_kernel(&self, kernel: &Kernel, params: &[u8], options: LaunchOptions) -> Result<Arc<LaunchStats>, Error> {
@@ -141,7 +193,7 @@ impl Stream {
         let stats = Arc::new(LaunchStats::default());
         let launch = KernelLaunch {
             name: Arc::clone(&kernel.name),
-            entry: kernel.entry,
+            entry: kernel.entry_on(inner.options.cpu)?,
             args,
             timeout: options.timeout.or(inner.options.launch_timeout).unwrap_or(LAUNCH_TIMEOUT),
             drain: options.drain || inner.options.end == Some(LaunchEnd::Queues),
@@ -161,7 +213,8 @@ impl Stream {
     /// # Errors
     /// The product does not let the host copy; then those of [`copy::validate`]; a failed device.
     pub fn copy(&self, dst: DeviceAddr, src: DeviceAddr, len: u64) -> Result<(), Error> {
-        self.device.0.options.product.may_copy(Side::Host, Engine::CPU_TS)?;
+        let inner = self.device.0.on_sim("a copy on a stream")?;
+        inner.options.product.may_copy(Side::Host, Engine::CPU_TS)?;
         copy::validate(dst, src, len)?;
         self.transfer(HostTransfer { dst: dst.0, src: src.0, len, reduce: None })
     }
@@ -179,7 +232,8 @@ impl Stream {
         data_type: DataType,
         op: ReduceOp,
     ) -> Result<(), Error> {
-        self.device.0.options.product.may_copy(Side::Host, Engine::CPU_TS)?;
+        let inner = self.device.0.on_sim("a reduce on a stream")?;
+        inner.options.product.may_copy(Side::Host, Engine::CPU_TS)?;
         let reduce::Transfer { len, opcode } = reduce::validate(dst, src, count, data_type, op)?;
         self.transfer(HostTransfer { dst: dst.0, src: src.0, len, reduce: Reduce::from_opcode(opcode) })
     }
@@ -207,7 +261,7 @@ impl Stream {
     /// The product has no notifies that are named by their id, or the id is above the product's limit; a failed device.
     /// An id that is not allocated is an error of the stream.
     pub fn aclrt_notify_record(&self, id: u64) -> Result<(), Error> {
-        self.submit(Op::NotifyRecord { id: self.notify_id(id)? }).map(drop)
+        self.record_notify(self.notify_id(id)?)
     }
 
     /// Makes later operations of the stream wait for the notify with this id for up to `timeout_s` seconds (0 = no limit)
@@ -216,25 +270,41 @@ impl Stream {
     /// # Errors
     /// As [`aclrt_notify_record`](Self::aclrt_notify_record).
     pub fn aclrt_notify_wait(&self, id: u64, timeout_s: u32) -> Result<(), Error> {
-        self.submit(Op::NotifyWait { id: self.notify_id(id)?, timeout_s }).map(drop)
+        self.wait_notify(self.notify_id(id)?, timeout_s)
+    }
+
+    /// Records the notify with this id after the operations of the stream.
+    pub(crate) fn record_notify(&self, id: u32) -> Result<(), Error> {
+        match &self.place {
+            Place::Card(stream) => Ok(stream.record(id)?),
+            Place::Sim(_) => self.submit(Op::NotifyRecord { id }).map(drop),
+        }
+    }
+
+    /// Makes later operations wait for the notify with this id for up to `timeout_s` seconds (0 = no limit).
+    pub(crate) fn wait_notify(&self, id: u32, timeout_s: u32) -> Result<(), Error> {
+        match &self.place {
+            Place::Card(stream) => Ok(stream.wait(id, timeout_s)?),
+            Place::Sim(_) => self.submit(Op::NotifyWait { id, timeout_s }).map(drop),
+        }
     }
 
     fn notify_id(&self, id: u64) -> Result<u32, Error> {
-        let limit = self.device.0.options.product.max_aclrt_notify_id()?;
+        let limit = self.device.options().product.max_aclrt_notify_id()?;
         let bad = Refused::BadNotifyId { id, limit };
         Ok(u32::try_from(id).ok().filter(|id| *id <= limit).ok_or(bad)?)
     }
 
     /// Adds an operation to the stream. Gives its place among all operations.
     pub(crate) fn submit(&self, op: Op) -> Result<u64, Error> {
-        self.device.0.check_alive()?;
+        self.device.0.on_sim("this operation of a stream")?.check_alive()?;
         self.device.0.shared.turn.host_point();
         let events = &self.device.0.shared.events;
         let _call = events.host_call();
         let (host, stream_id, operation) = (HostThread::current(), self.id(), op.name());
         let site = if matches!(op, Op::HostTransfer(_) | Op::HostWork(_)) { events.site() } else { SiteId::UNKNOWN };
         events.send(|| What::Submitted { host, stream_id, operation, site });
-        let place = self.shared.submit();
+        let place = self.shared().submit();
         self.touch_place(place);
         self.device.0.shared.inbox.send(Command::Submit(self.id(), op));
         self.device.0.shared.turn.host_passes();
@@ -268,6 +338,12 @@ impl Stream {
     /// Also [`Error::Timeout`]; the operations continue then.
     pub fn synchronize_for(&self, timeout: Duration) -> Result<(), Error> {
         self.device.0.check_owner()?;
+        if let Some(stream) = self.card() {
+            return match stream.synchronize(timeout)? {
+                Ended::Complete => Ok(()),
+                Ended::TimedOut(outstanding) => Err(Error::Timeout { stream_id: self.id(), outstanding, timeout }),
+            };
+        }
         let call = self.device.0.shared.events.host_call();
         let result = self.wait_for(timeout);
         if !matches!(result, Err(Error::Timeout { .. } | Error::SchedulerGone | Error::Deadlock { .. })) {
@@ -282,12 +358,12 @@ impl Stream {
     /// Waits until the operation in `place`, which [`submit`](Self::submit) gave, has completed, without a look at what
     /// kernels have left.
     pub(crate) fn wait_until(&self, place: u64, timeout: Duration) -> Result<(), Error> {
-        self.wait_with(&self.shared.begin_wait_until(place, timeout != Duration::MAX), timeout)
+        self.wait_with(&self.shared().begin_wait_until(place, timeout != Duration::MAX), timeout)
     }
 
     /// Place of the operation that was submitted last.
     pub(crate) fn last_place(&self) -> u64 {
-        self.shared.submitted()
+        self.shared().submitted()
     }
 
     /// Looks whether the checks have found something on this stream that no synchronise has returned, without waiting.
@@ -296,11 +372,14 @@ impl Stream {
     /// The oldest of the findings, once.
     pub fn check_findings(&self) -> Result<(), Error> {
         self.device.0.check_owner()?;
-        self.device.0.check_findings(Receiver::Stream(self.id()))
+        match self.device.0.card() {
+            Some(_) => Ok(()),
+            None => self.device.0.check_findings(Receiver::Stream(self.id())),
+        }
     }
 
     fn wait_for(&self, timeout: Duration) -> Result<(), Error> {
-        let waiting = self.shared.begin_wait(timeout != Duration::MAX);
+        let waiting = self.shared().begin_wait(timeout != Duration::MAX);
         if waiting.needs_look() {
             self.touch_place(waiting.target());
             let (host, stream_id, operation) = (HostThread::current(), self.id(), Op::Synchronize.name());
@@ -340,7 +419,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if self.device.0.is_forked() {
+        if self.card().is_some() || self.device.0.is_forked() {
             return;
         }
         // Operations that are left continue: the scheduler removes the stream when it is empty.

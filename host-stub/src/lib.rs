@@ -13,6 +13,7 @@
 //! | [`signals`] | turns signals of writes into errors |
 //! | [`explore`] | runs a test under many schedules, and repeats the one that fails |
 //! | [`trace`] | files with the timeline of a run |
+//! | [`card`] | a card in place of the simulated device, through the runtime's own libraries; not yet run on hardware |
 //! | [`product`] | the products, and what threads of each engine may do on them |
 //! | [`backend`] | the AI CPU: threads of the host ([`Cpu::Native`]), the AArch64 image in QEMU ([`Cpu::Qemu`]), or a process that loads AArch64 libraries ([`Cpu::Linux`]) |
 //! | [`sim`] | the device itself: memory, hardware queues, scheduler, SDMA engines, descriptor decoder |
@@ -61,6 +62,7 @@
 
 pub mod backend;
 mod buffer;
+pub mod card;
 pub mod channel;
 pub mod cluster;
 pub mod collective;
@@ -71,6 +73,7 @@ mod error;
 mod event;
 pub mod explore;
 pub mod file;
+mod handle;
 mod inner;
 mod installed;
 mod kernel;
@@ -86,6 +89,8 @@ pub mod thread;
 pub mod trace;
 
 pub use buffer::DeviceBuffer;
+pub use card::error::CardError;
+pub use card::kind::DeviceKind;
 pub use channel::{ChannelConfig, ChannelRanks};
 pub use cluster::Cluster;
 pub use comm::{Comm, CommOptions};

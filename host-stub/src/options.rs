@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hcomm_aicpu::spec::queue::DEFAULT_DEPTH;
 
+use crate::card::kind::DeviceKind;
 use crate::error::Error;
 use crate::limits::is_depth;
 use crate::product::{DEFAULT_PRODUCT, Product};
@@ -64,6 +65,11 @@ impl FromStr for LaunchEnd {
 /// How a device is opened.
 #[derive(Clone, Debug)]
 pub struct DeviceOptions {
+    /// Which device it is. `None`: the one that `HCOMM_DEVICE` names, and without that variable the simulated one.
+    ///
+    /// A card has an AI CPU, a product, memory, rings and checks of its own: options about those do not count, and options of
+    /// the simulated device alone (faults, deterministic mode, traces, a debugger) are refused.
+    pub device: Option<DeviceKind>,
     /// AI CPU.
     pub cpu: Cpu,
     /// Product that the device is.
@@ -119,6 +125,7 @@ pub struct DeviceOptions {
 impl Default for DeviceOptions {
     fn default() -> Self {
         Self {
+            device: None,
             cpu: Cpu::default(),
             product: DEFAULT_PRODUCT,
             hbm_size: 16 << 30,

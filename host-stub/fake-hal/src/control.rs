@@ -98,3 +98,15 @@ extern "C-unwind" fn fake_hal_calls(args: *const c_void) -> u32 {
     // SAFETY: a test owes four words there.
     u32::from(world(|world| unsafe { to.write_unaligned(world.calls) }).is_none())
 }
+
+/// The host has destroyed a queue: the driver no longer has it. Argument: sq.
+#[unsafe(no_mangle)]
+extern "C-unwind" fn fake_hal_remove(args: *const c_void) -> u32 {
+    let [sq] = words(args);
+    let remove = |world: &mut World| {
+        let queue = world.queues.remove(&(sq as u32))?;
+        world.reports.remove(&queue.logic_cq);
+        Some(())
+    };
+    u32::from(world(remove).flatten().is_none())
+}

@@ -38,14 +38,20 @@ pub struct CopyArgs {
 
 #[derive(Serialize)]
 struct Answer {
+    /// The device, unless it is the simulated one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<String>,
     cpu: CpuArg,
     input: String,
     output: String,
     bytes: u64,
     ccl_buf_size: u64,
     launches: u64,
-    tasks: u64,
-    doorbells: u64,
+    /// None on a card, which does not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tasks: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    doorbells: Option<u64>,
     /// Time from the launches to their completion.
     device_seconds: f64,
     gb_per_s: f64,
@@ -269,15 +275,18 @@ fn answer(
         return Err(Failure::Device(text));
     }
     let device_seconds = totals.device_time.as_secs_f64();
+    let card = session.card_name();
+    let counted = |count: u64| card.is_none().then_some(count);
     Ok(Answer {
-        cpu: args.session.cpu,
+        tasks: counted(totals.tasks),
+        doorbells: counted(totals.doorbells),
+        device: card,
+        cpu: session.cpu(),
         input: args.input.display().to_string(),
         output: args.output.display().to_string(),
         bytes: totals.bytes,
         ccl_buf_size: session.ccl_buf_size(),
         launches: totals.launches,
-        tasks: totals.tasks,
-        doorbells: totals.doorbells,
         device_seconds,
         gb_per_s: totals.bytes as f64 / device_seconds / 1e9,
         sha256_in,
@@ -287,12 +296,17 @@ fn answer(
 }
 
 fn report(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(device) = &answer.device {
+        writeln!(out, "device      {device}")?;
+    }
     writeln!(out, "cpu         {}", answer.cpu.description())?;
     writeln!(out, "copied      {} bytes, {} -> {}", answer.bytes, answer.input, answer.output)?;
     writeln!(out, "ccl_buf     {} bytes", answer.ccl_buf_size)?;
     writeln!(out, "launches    {}", answer.launches)?;
-    writeln!(out, "tasks       {}", answer.tasks)?;
-    writeln!(out, "doorbells   {}", answer.doorbells)?;
+    if let (Some(tasks), Some(doorbells)) = (answer.tasks, answer.doorbells) {
+        writeln!(out, "tasks       {tasks}")?;
+        writeln!(out, "doorbells   {doorbells}")?;
+    }
     writeln!(out, "speed       {:.3} GB/s, launch to completion, {:.6} s", answer.gb_per_s, answer.device_seconds)?;
     writeln!(out, "sha256 in   {}", answer.sha256_in)?;
     writeln!(out, "sha256 out  {}", answer.sha256_out)?;

@@ -70,6 +70,12 @@ impl From<Error> for Failure {
         let text = error.to_string();
         match error {
             // Device memory is exhausted only by the sizes in the arguments.
+            Error::Card(error) if error.is_missing() => Self::Unsupported(text),
+            Error::Card(error) => match error.runtime_code() {
+                Some(code) => Self::Runtime(text, code),
+                None => Self::Device(text),
+            },
+            Error::BadDeviceKind(_) => Self::Usage(text),
             Error::Load(_) | Error::BadSchedule(_) | Error::BadBuffSize(_) | Error::ZeroCclBuffer | Error::Alloc(_) => {
                 Self::Usage(text)
             }

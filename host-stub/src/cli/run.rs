@@ -27,11 +27,15 @@ pub struct RunArgs {
 
 #[derive(Serialize)]
 struct Answer {
+    /// The device, unless it is the simulated one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<String>,
     cpu: CpuArg,
     #[serde(serialize_with = "session::hex")]
     thread: u64,
     stream_id: u32,
     sq_id: u32,
+    /// 0 on a card: only its AI CPU knows.
     depth: u32,
     #[serde(serialize_with = "session::hex")]
     user_in: u64,
@@ -41,11 +45,13 @@ struct Answer {
     #[serde(serialize_with = "session::hex")]
     seed: u64,
     len: u64,
-    /// Tasks of the copy.
-    tasks: u64,
+    /// Tasks of the copy; none on a card, which does not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tasks: Option<u64>,
     /// Tasks of the control pair, which order the launch with its stream.
     control_tasks: u64,
-    doorbells: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    doorbells: Option<u64>,
     verified: bool,
 }
 
@@ -89,8 +95,13 @@ pub fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
         .comm()
         .thread_info(thread)
         .ok_or_else(|| Failure::Device(format!("thread {:#x} was freed while it was in use", thread.0)))?;
+    let card = session.card_name();
+    let counted = |count: u64| card.is_none().then_some(count);
     let answer = Answer {
-        cpu: args.session.cpu,
+        tasks: counted(stats.tasks().saturating_sub(CONTROL_TASKS)),
+        doorbells: counted(stats.doorbells()),
+        device: card,
+        cpu: session.cpu(),
         thread: thread.0,
         stream_id: info.stream_id,
         sq_id: info.sq_id,
@@ -100,9 +111,7 @@ pub fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
         ccl_buf_size,
         seed,
         len,
-        tasks: stats.tasks() - CONTROL_TASKS,
         control_tasks: CONTROL_TASKS,
-        doorbells: stats.doorbells(),
         verified: true,
     };
     output.answer(&answer, |out| report(&answer, out))
@@ -134,14 +143,24 @@ impl Pieces {
 
 fn report(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
     let Answer { len, tasks, control_tasks, doorbells, .. } = answer;
+    if let Some(device) = &answer.device {
+        writeln!(out, "device     {device}")?;
+    }
     writeln!(out, "cpu        {}", answer.cpu.description())?;
     writeln!(out, "thread     {:#018x}", answer.thread)?;
-    writeln!(out, "queue      stream {}, sq {}, depth {}", answer.stream_id, answer.sq_id, answer.depth)?;
+    match answer.depth {
+        0 => writeln!(out, "queue      stream {}, sq {}", answer.stream_id, answer.sq_id)?,
+        depth => writeln!(out, "queue      stream {}, sq {}, depth {depth}", answer.stream_id, answer.sq_id)?,
+    }
     writeln!(out, "user_in    {:#x}", answer.user_in)?;
     writeln!(out, "ccl_buf    {:#x}, {} bytes", answer.ccl_buf, answer.ccl_buf_size)?;
-    writeln!(out, "tasks      {tasks}")?;
+    if let Some(tasks) = tasks {
+        writeln!(out, "tasks      {tasks}")?;
+    }
     writeln!(out, "notifies   {control_tasks}: start and end")?;
-    writeln!(out, "doorbells  {doorbells}")?;
+    if let Some(doorbells) = doorbells {
+        writeln!(out, "doorbells  {doorbells}")?;
+    }
     match len {
         0 => writeln!(out, "verified   nothing: --len 0 copies no bytes"),
         len => writeln!(out, "verified   {len} of {len} bytes equal, seed {:#x}", answer.seed),

@@ -16,8 +16,8 @@ use host_stub::product::{DEFAULT_PRODUCT, PRODUCTS, Product};
 use host_stub::sim::deadlock;
 use host_stub::trace::{BadTraceFile, TraceFile};
 use host_stub::{
-    Checks, Comm, CommOptions, ControlPair, Cpu, Device, DeviceOptions, Error, FaultPlan, FaultRule, Kernel, LaunchEnd,
-    LaunchStats, Stream,
+    Checks, Comm, CommOptions, ControlPair, Cpu, Device, DeviceKind, DeviceOptions, Error, FaultPlan, FaultRule,
+    Kernel, LaunchEnd, LaunchStats, Stream,
 };
 use serde::{Serialize, Serializer};
 
@@ -47,9 +47,13 @@ data-abort, undefined and stack-overflow need --cpu qemu.";
 /// Arguments that choose the AI CPU.
 #[derive(Debug, clap::Args)]
 pub struct SessionArgs {
-    /// AI CPU that runs the kernel.
+    /// Device: sim (the simulated one), card:N (a card, by the runtime's libraries; not yet run on hardware), or fake-card (the
+    /// simulated one behind a stand-in of those libraries). Default: HCOMM_DEVICE, else sim.
+    #[arg(long, value_name = "DEVICE", value_parser = DeviceKind::from_str)]
+    device: Option<DeviceKind>,
+    /// AI CPU that runs the kernel; fake-card: native or linux; a card has its own.
     #[arg(long, value_enum, default_value_t = CpuArg::Qemu)]
-    pub cpu: CpuArg,
+    cpu: CpuArg,
     /// Device image for `--cpu qemu`. Without it: HCOMM_IMAGE, then the target folder.
     #[arg(long, value_name = "PATH")]
     image: Option<PathBuf>,
@@ -110,6 +114,9 @@ pub enum CpuArg {
     Native,
     /// The same kernel in a library of AArch64 Linux, in a process of its own.
     Linux,
+    /// That of a card.
+    #[value(skip)]
+    Card,
 }
 
 impl CpuArg {
@@ -119,6 +126,7 @@ impl CpuArg {
             Self::Qemu => "qemu (AArch64 image)",
             Self::Native => "native (this process)",
             Self::Linux => "linux (AArch64 library)",
+            Self::Card => "card (its own)",
         }
     }
 }
@@ -127,7 +135,8 @@ impl From<CpuArg> for Cpu {
     fn from(cpu: CpuArg) -> Self {
         match cpu {
             CpuArg::Qemu => Self::Qemu,
-            CpuArg::Native => Self::Native,
+            // A card does not look at it.
+            CpuArg::Native | CpuArg::Card => Self::Native,
             CpuArg::Linux => Self::Linux,
         }
     }
@@ -185,6 +194,7 @@ impl Session {
             Failure::Usage(format!("unknown product {:?}: must be one of {keys}", args.product))
         })?;
         let mut options = DeviceOptions {
+            device: args.device,
             cpu: args.cpu.into(),
             product,
             image: args.image.clone(),
@@ -219,6 +229,22 @@ impl Session {
 
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// What has run the kernels.
+    pub fn cpu(&self) -> CpuArg {
+        let options = self.device.options();
+        match (options.device, options.cpu) {
+            (Some(DeviceKind::Card(_)), _) => CpuArg::Card,
+            (_, Cpu::Qemu) => CpuArg::Qemu,
+            (_, Cpu::Native) => CpuArg::Native,
+            (_, Cpu::Linux) => CpuArg::Linux,
+        }
+    }
+
+    /// Name of a device that is not the simulated one: what it does not count is left out of the answer.
+    pub fn card_name(&self) -> Option<String> {
+        self.device.options().device.filter(|kind| kind.is_card()).map(|kind| kind.to_string())
     }
 
     pub fn comm(&self) -> &Comm {

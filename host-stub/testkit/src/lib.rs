@@ -1,4 +1,5 @@
-//! What tests share: [`Rig`], an open device with communicator and stream; [`calls`] of kernel `call_list`; [`cli`], the
+//! What tests share: [`Rig`], an open device with communicator and stream; [`test_options`], the device that a
+//! run has chosen; [`calls`] of kernel `call_list`; [`cli`], the
 //! `host-stub` program as a user runs it; [`Rng`], random numbers from a seed; [`LIMIT`] and [`wait_until`] for what must
 //! happen; [`root`] and [`target_dir`], where files are; [`Folder`] for files of a test; [`marked`] finds processes.
 //!
@@ -28,5 +29,5 @@ mod run;
 pub use fastrand::Rng;
 pub use folder::Folder;
 pub use processes::marked;
-pub use rig::{CPUS, Rig, at, pattern};
+pub use rig::{CPUS, Rig, at, pattern, test_options};
 pub use run::{DEADLOCK_LIMIT, LIMIT, root, target_dir, wait_until};

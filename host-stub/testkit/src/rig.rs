@@ -6,7 +6,8 @@ use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::{CopyListParams, ListedCopy};
-use host_stub::{Comm, Cpu, Device, DeviceBuffer, DeviceOptions, Error, LaunchStats, Stream, ThreadConfig};
+use host_stub::product::{DEFAULT_PRODUCT, Product};
+use host_stub::{Comm, Cpu, Device, DeviceBuffer, DeviceKind, DeviceOptions, Error, LaunchStats, Stream, ThreadConfig};
 use zerocopy::IntoBytes;
 
 use crate::{DEADLOCK_LIMIT, Rng};
@@ -118,6 +119,26 @@ impl Drop for Rig {
             eprintln!("the device ran with DeviceOptions::deterministic({seed})");
         }
     }
+}
+
+/// Options of the device that `make test-blackbox` has chosen: `HCOMM_TEST_DEVICE` (sim, fake-card or card:N), `HCOMM_TEST_CPU` (native, qemu
+/// or linux) and `HCOMM_TEST_PRODUCT`. Without them the simulated device with the native CPU, an Atlas 350.
+///
+/// # Panics
+/// If one of them names nothing.
+pub fn test_options() -> DeviceOptions {
+    let chosen = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let device = chosen("HCOMM_TEST_DEVICE").map_or(DeviceKind::Sim, |name| name.parse().unwrap());
+    let cpu = match chosen("HCOMM_TEST_CPU").as_deref() {
+        None | Some("native") => Cpu::Native,
+        Some("qemu") => Cpu::Qemu,
+        Some("linux") => Cpu::Linux,
+        Some(other) => panic!("HCOMM_TEST_CPU is {other:?}: must be native, qemu or linux"),
+    };
+    let product = chosen("HCOMM_TEST_PRODUCT").map_or(DEFAULT_PRODUCT, |key| {
+        Product::from_key(&key).unwrap_or_else(|| panic!("HCOMM_TEST_PRODUCT is {key:?}: no product"))
+    });
+    DeviceOptions { device: Some(device), cpu, product, ..DeviceOptions::default() }
 }
 
 /// The address `offset` bytes into a buffer.
