@@ -129,7 +129,7 @@ toolkit: lib linux ## write a folder with the vendor's layout (ASCEND_HOME_PATH)
 	@[ -n "$(OUT)" ] || { echo 'toolkit: where to? make toolkit OUT=folder' >&2; exit 2; }
 	scripts/toolkit.sh "$(TARGET_DIR)/lib" "$(OUT)"
 
-KERNELS_OF_TESTS := $(addprefix tests/c/,copy_kernel.c control_kernel.c gather_kernel.c staged_copy.c cxx_kernel.cpp)
+KERNELS_OF_TESTS := $(addprefix tests/c/,copy_kernel.c control_kernel.c gather_kernel.c log_kernel.c staged_copy.c cxx_kernel.cpp)
 
 # What the tests of the C API need: the libraries as the other tests compile them, and an image with the kernels of tests/c;
 # if there is a clang, one of its making, too.

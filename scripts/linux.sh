@@ -19,9 +19,9 @@ mkdir -p "$OUT"
 
 # The entry points of kernels, without those for platforms in C.
 sed 's/#.*//; /^[[:space:]]*$/d' docs/abi.txt | grep '^Hcomm' > "$work/names"
-# And what the runner's program and the stock kernels need of it. No versions: a library that is linked with this one must load
+# And what the runner's program, the stock kernels and hcomm/hcomm_log.h need of it. No versions: a library that is linked with this one must load
 # where the vendor's is.
-{ echo '{ global: hcomm_runner_main; hcomm_port_refused;'; sed 's/$/;/' "$work/names"; echo 'local: *; };'; } > "$work/names.map"
+{ echo '{ global: hcomm_runner_main; hcomm_port_refused; hcomm_log_line;'; sed 's/$/;/' "$work/names"; echo 'local: *; };'; } > "$work/names.map"
 
 # The fault reports walk the frame pointers. No unwinding: what leaves a kernel ends the process where it was thrown.
 cargo rustc --locked -p hcomm-runner --lib --crate-type staticlib --features device --profile image --target $TARGET \
@@ -29,7 +29,7 @@ cargo rustc --locked -p hcomm-runner --lib --crate-type staticlib --features dev
 undefined=$(sed 's/^/-Wl,--undefined=/' "$work/names")
 # shellcheck disable=SC2086 # One option a word.
 $CC -shared -o "$work/libccl_kernel.so" -Wl,-soname,libccl_kernel.so -Wl,--version-script="$work/names.map" \
-    -Wl,--gc-sections,-z,relro,-z,now,-z,nodelete,--no-undefined $undefined -Wl,--undefined=hcomm_runner_main \
+    -Wl,--gc-sections,-z,relro,-z,now,-z,nodelete,--no-undefined $undefined -Wl,--undefined=hcomm_runner_main -Wl,--undefined=hcomm_log_line \
     "$BUILT/libhcomm_runner.a" -lgcc_s -lpthread -ldl -lc
 mv "$work/libccl_kernel.so" "$OUT/"
 

@@ -43,6 +43,7 @@ fn each_header_stands_alone() {
         "hcomm/hcomm_res_defs.h",
         "hcomm/hcomm_primitives.h",
         "hcomm/hcomm_kernel.h",
+        "hcomm/hcomm_log.h",
         "hcomm/hcomm_platform.h",
         "hcomm/hcomm_port.h",
     ] {

@@ -257,7 +257,19 @@ fn log_of_the_image_is_shown() {
     let output = host_stub(["run", "--cpu", "qemu", "--verbose"]);
     let log = String::from_utf8_lossy(&output.stderr);
     assert!(log.contains("device: INFO  image ready, hbm 0x12c000000000, 0x400000000 bytes\n"), "{log}");
-    assert!(log.contains("device: DEBUG launch 1: entry 0x"), "{log}");
+    assert!(log.contains("device: DEBUG [local_copy, launch 1, core 0, "), "{log}");
+    assert!(log.contains(" s] launch 1: entry 0x"), "{log}");
+}
+
+/// Case 452.
+#[test]
+fn verbose_run_shows_kernel_launch_core_and_time_of_lines_and_tasks_and_doorbells() {
+    let output = host_stub(["run", "--cpu", "native", "--verbose"]);
+    let log = String::from_utf8_lossy(&output.stderr);
+    let has = |parts: &[&str]| log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+    assert!(has(&["device: TRACE ", " core 0: doorbell: sq 0 tail 3"]), "{log}");
+    assert!(has(&["device: TRACE ", " sdma: task began: stream 1 sq 0 slot 1 ", " sdma copy dst 0x"]), "{log}");
+    assert!(has(&["device: TRACE ", ": task ended: stream 1 sq 0 slot 2 "]), "{log}");
 }
 
 /// Why a call was refused is told in the same words on both CPUs, by the entry point or by the kernel that passes it on.
@@ -266,6 +278,7 @@ fn refusals_are_shown() {
     for cpu in ["native", "qemu"] {
         let output = host_stub(["run", "--cpu", cpu, "--fault", "doorbell"]);
         let log = String::from_utf8_lossy(&output.stderr);
-        assert!(log.contains("device: WARN  kernel local_copy: sq 0 refuses the doorbell\n"), "{cpu}: {log}");
+        assert!(log.contains("device: WARN  [local_copy, launch 1, core 0"), "{cpu}: {log}");
+        assert!(log.contains("] kernel local_copy: sq 0 refuses the doorbell\n"), "{cpu}: {log}");
     }
 }

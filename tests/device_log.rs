@@ -11,13 +11,15 @@ use hcomm_aicpu::spec::thread::ThreadHandle;
 use hcomm_kernel::{Control, FLOOD, LocalReduceParams, MisbehaveParams, Misbehaviour};
 use hcomm_testkit::Rig;
 use hcomm_testkit::calls::copy;
-use host_stub::{Cpu, Stream};
+use host_stub::{Cpu, LogPlace, Stream};
 use log::{LevelFilter, Log, Metadata, Record};
 
 /// Lines that begin as `BEGINS` says, and those that the device says there were and are not shown.
 static SHOWN: AtomicU64 = AtomicU64::new(0);
 static MISSED: AtomicU64 = AtomicU64::new(0);
 static BEGINS: Mutex<&str> = Mutex::new("");
+/// Where the first one comes from.
+static PLACE: Mutex<Option<LogPlace>> = Mutex::new(None);
 /// The logger is the program's: one test at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -35,6 +37,7 @@ impl Log for SlowReader {
         if let Some((count, _)) = missed {
             MISSED.fetch_add(count.parse().unwrap(), Ordering::Relaxed);
         } else if line.starts_with(*BEGINS.lock().unwrap()) && SHOWN.fetch_add(1, Ordering::Relaxed) == 0 {
+            *PLACE.lock().unwrap() = host_stub::log_place();
             std::thread::sleep(Duration::from_millis(200));
         }
     }
@@ -75,7 +78,7 @@ fn full_log_ring_drops_whole_frames_and_counts_them() {
 /// Case 230.
 #[test]
 fn kernels_log_the_same_line_on_every_cpu() {
-    for cpu in [Cpu::Native, Cpu::Qemu] {
+    for cpu in [Cpu::Native, Cpu::Qemu, Cpu::Linux] {
         let rig = Rig::new(cpu);
         let src = rig.buffer(&[7; 4096]);
         let dst = rig.buffer(&[0; 1024]);
@@ -97,6 +100,9 @@ fn kernels_log_the_same_line_on_every_cpu() {
             rig.stream.synchronize().unwrap();
         });
         assert_eq!(shown, 1, "{cpu:?}");
+        let place = PLACE.lock().unwrap().take().unwrap();
+        assert_eq!((&*place.running.kernel, place.running.launch, place.core), ("local_reduce", 1, 0), "{cpu:?}");
+        assert!(place.at_us.is_some(), "{cpu:?}");
     }
 }
 

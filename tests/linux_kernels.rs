@@ -247,8 +247,8 @@ fn stock_library_exports_every_kernel_and_leaves_the_entry_points_to_the_runners
     let device = Library::read(&runner().with_file_name("libccl_kernel.so")).unwrap();
     let abi = std::fs::read_to_string(root().join("docs/abi.txt")).unwrap();
     let mut names: Vec<&str> = abi.lines().filter(|line| line.starts_with("Hcomm")).collect();
-    // What the runner's program and the stock kernels need besides.
-    names.extend(["hcomm_port_refused", "hcomm_runner_main"]);
+    // What the runner's program, the stock kernels and hcomm_log.h need besides.
+    names.extend(["hcomm_log_line", "hcomm_port_refused", "hcomm_runner_main"]);
     names.sort_unstable();
     assert_eq!(device.functions().collect::<Vec<_>>(), names);
 }

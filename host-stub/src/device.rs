@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use hcomm_aicpu::spec::DeviceAddr;
 use hcomm_aicpu::spec::channel::{CHANNEL_SIZE, MAX_CHANNELS};
@@ -32,6 +33,7 @@ use crate::loader::{Image, LoadError};
 use crate::options::{Cpu, DeviceOptions};
 use crate::trace::lines::Lines;
 use crate::trace::session::Recording;
+use crate::trace_log::TraceLog;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::alloc::{Allocator, Kind};
 use hcomm_sim::check::contents::HbmContents;
@@ -141,7 +143,11 @@ impl Device {
         let seats = match (options.deterministic, options.cpu) {
             (Some(_), Cpu::Qemu | Cpu::Linux) => return Err(Error::NotDeterministic),
             (Some(seed), Cpu::Native) => {
-                Some(Arc::new(Seats::new(Box::new(Seed::new(seed)), native::CORES, options.watchdog)))
+                let seats = Seats::new(Box::new(Seed::new(seed)), native::CORES, options.watchdog);
+                Some(Arc::new(match &options.model {
+                    Some(model) => seats.with_costs(model.costs.clone()),
+                    None => seats,
+                }))
             }
             (None, _) => None,
         };
@@ -149,6 +155,10 @@ impl Device {
         if schedule.is_some() && options.cpu != Cpu::Native {
             process::note_unsupported(&Error::NotExplored);
             return Err(Error::NotExplored);
+        }
+        if schedule.is_some() && options.model.is_some() {
+            process::note_unsupported(&Error::ModelNotExplored);
+            return Err(Error::ModelNotExplored);
         }
         let image = match options.cpu {
             Cpu::Qemu => Some(Arc::new(Image::open(options.image.as_deref())?)),
@@ -245,6 +255,10 @@ impl Device {
                     .with_config(config)
                     .with_port(port.clone())
                     .by_turns(Box::new(Seed::new(seed)));
+                let scheduler = match &options.model {
+                    Some(model) => scheduler.with_costs(model.costs.clone()),
+                    None => scheduler,
+                };
                 Some(spawn_own(name, move || run_by_turns(scheduler, &seats)))
             }
             _ => {
@@ -285,6 +299,15 @@ impl Device {
         match &self.0 {
             Handle::Sim(inner) => &inner.options,
             Handle::Card(card) => card.options(),
+        }
+    }
+
+    /// Time since it was opened: of this computer, or virtual in deterministic mode; with a cost model, that of the model. Never that of
+    /// a card: a card tells none, and has 0.
+    pub fn now(&self) -> Duration {
+        match &self.0 {
+            Handle::Sim(inner) => inner.shared.turn.now(),
+            Handle::Card(_) => Duration::ZERO,
         }
     }
 
@@ -606,13 +629,14 @@ fn feed(
     fabric: &Fabric<SharedMemory>,
 ) -> Result<Events, Error> {
     let file = options.trace_file()?;
+    let log = TraceLog::wanted();
     let core = checks.is_on(Check::Core);
     let has_findings = checks.is_on(Check::Race) || checks.is_on(Check::Init) || core;
     let on = || Feed::new(memory.slot(), Arc::clone(turn), MAX_QUEUES, &fabric.bus);
     let feed = match options.deterministic {
         Some(_) => on(),
         None if options.record => on(),
-        None if has_findings || file.is_some() => on().without_recorder(),
+        None if has_findings || file.is_some() || log.is_some() => on().without_recorder(),
         None => Feed::off(),
     };
     let Some(sites) = feed.sites() else { return Ok(Events { feed, findings: None, recording: None }) };
@@ -648,6 +672,9 @@ fn feed(
         let begun = Recording::begin(&file, memory.slot(), options.deterministic.is_some(), findings.clone(), lines);
         feed.observe(begun.observer());
         recording = Some(begun);
+    }
+    if let Some(log) = log {
+        feed.observe(log);
     }
     Ok(Events { feed, findings, recording })
 }

@@ -8,6 +8,7 @@ use crate::card::error::CardError;
 use crate::card::kind::BadDeviceKind;
 use crate::limits;
 use crate::loader::LoadError;
+use crate::model::{MODEL_VAR, ModelError};
 use crate::product::Refusal;
 use crate::trace::file::{BadTraceFile, TRACE_VAR};
 use hcomm_mapping::MemoryError;
@@ -147,6 +148,21 @@ pub enum Error {
     /// Exploration of schedules with another CPU.
     #[error("schedules are explored on the native cpu only: open the device with Cpu::Native")]
     NotExplored,
+    /// A cost model on a CPU that has no deterministic mode.
+    #[error(
+        "a cost model is for deterministic mode, and that is for the native cpu only: open the device with Cpu::Native"
+    )]
+    ModelNeedsNative,
+    /// Exploration of schedules with a cost model.
+    #[error(
+        "schedules are not explored with a cost model: with one, time and engines decide who goes on; leave the model out \
+         ({var})",
+        var = MODEL_VAR
+    )]
+    ModelNotExplored,
+    /// A cost model that can't be used.
+    #[error(transparent)]
+    Model(#[from] ModelError),
     /// `HCOMM_SIM_SCHEDULE` names no schedule.
     #[error("HCOMM_SIM_SCHEDULE: {0}")]
     BadSchedule(TokenError),

@@ -14,6 +14,7 @@
 //! | [`explore`] | runs a test under many schedules, and repeats the one that fails |
 //! | [`trace`] | files with the timeline of a run |
 //! | [`card`] | a card in place of the simulated device, through the runtime's own libraries; not yet run on hardware |
+//! | [`model`] | cost models: how long things take in deterministic mode |
 //! | [`product`] | the products, and what threads of each engine may do on them |
 //! | [`backend`] | the AI CPU: threads of the host ([`Cpu::Native`]), the AArch64 image in QEMU ([`Cpu::Qemu`]), or a process that loads AArch64 libraries ([`Cpu::Linux`]) |
 //! | [`sim`] | the device itself: memory, hardware queues, scheduler, SDMA engines, descriptor decoder |
@@ -81,12 +82,15 @@ mod launch;
 pub mod library;
 mod limits;
 pub mod loader;
+mod log_place;
+pub mod model;
 mod needs;
 mod options;
 pub mod product;
 pub mod signals;
 pub mod thread;
 pub mod trace;
+mod trace_log;
 
 pub use buffer::DeviceBuffer;
 pub use card::error::CardError;
@@ -106,5 +110,7 @@ pub use hcomm_sim::event::Trace;
 pub use hcomm_sim::fault::{Fault, FaultPlan, FaultRule, FaultSpecError, KernelFault};
 pub use kernel::Kernel;
 pub use launch::{LaunchOptions, Stream};
+pub use log_place::{LogPlace, Running, log_place};
+pub use model::Model;
 pub use options::{Cpu, DeviceOptions, LaunchEnd};
 pub use thread::{QueueStatistics, ThreadConfig, ThreadInfo};

@@ -10,6 +10,7 @@ use hcomm_aicpu::spec::queue::DEFAULT_DEPTH;
 use crate::card::kind::DeviceKind;
 use crate::error::Error;
 use crate::limits::is_depth;
+use crate::model::{MODEL_VAR, Model};
 use crate::product::{DEFAULT_PRODUCT, Product};
 use crate::trace::file::{TRACE_VAR, TraceFile};
 use hcomm_sim::check::list::{CHECK_VAR, Check, Checks};
@@ -21,6 +22,9 @@ use hcomm_sim::scheduler::SchedulerConfig;
 pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_secs(1900);
 /// Environment variable with the limit of a kernel in seconds, for programs that do not choose it.
 const LAUNCH_TIMEOUT_VAR: &str = "HCOMM_SIM_LAUNCH_TIMEOUT";
+
+/// Seed of deterministic mode with a cost model, if none is set.
+const MODEL_SEED: u64 = 1;
 
 /// Environment variable with the port of a debugger.
 const GDB_VAR: &str = "HCOMM_SIM_GDB";
@@ -104,6 +108,10 @@ pub struct DeviceOptions {
     /// [trace](crate::Device::trace). The device works only while a host thread is inside a call that waits. Calls of several host
     /// threads come in the order that the operating system picks.
     pub deterministic: Option<u64>,
+    /// Cost model that time follows in deterministic mode (docs/model.md); for [`Cpu::Native`] alone, with seed 1 if
+    /// [`deterministic`](Self::deterministic) sets none. `None`: the one that `HCOMM_SIM_MODEL` names, `stock` or a file, and without that
+    /// variable none: each turn takes 100 ns. Not with [`explore`](crate::explore).
+    pub model: Option<Model>,
     /// Limit, in real time, between two calls of the device by a kernel in deterministic mode; after that the kernel is
     /// abandoned.
     pub watchdog: Duration,
@@ -139,6 +147,7 @@ impl Default for DeviceOptions {
             overlap_is_warning: false,
             faults: FaultPlan::default(),
             deterministic: None,
+            model: None,
             watchdog: Duration::from_secs(10),
             record: false,
             trace: None,
@@ -185,12 +194,27 @@ impl DeviceOptions {
             Some(port) => Some(port),
             None => gdb_of_environment()?,
         };
+        let model = self.model.clone().map_or_else(model_of_environment, |model| Ok(Some(model)))?;
+        if model.is_some() && self.cpu != Cpu::Native {
+            return Err(Error::ModelNeedsNative);
+        }
+        let deterministic = self.deterministic.or(model.as_ref().map(|_| MODEL_SEED));
         match gdb {
             Some(_) if self.cpu != Cpu::Qemu => return Err(Error::DebuggerNeedsQemu),
             Some(0) => return Err(Error::BadPort("0".to_owned())),
             _ => {}
         }
-        Ok(Self { gdb, deadlock_limit, launch_timeout, checks: Some(checks), end: Some(end), trace, ..self })
+        Ok(Self {
+            gdb,
+            deterministic,
+            model,
+            deadlock_limit,
+            launch_timeout,
+            checks: Some(checks),
+            end: Some(end),
+            trace,
+            ..self
+        })
     }
 
     /// The file that the options or the environment name.
@@ -242,6 +266,17 @@ fn limit_of_environment(limit: Option<Duration>, var: &'static str) -> Result<Op
 fn end_of_environment() -> Result<LaunchEnd, Error> {
     let Some(value) = std::env::var_os(END_VAR) else { return Ok(LaunchEnd::default()) };
     value.to_string_lossy().parse()
+}
+
+/// The model that `HCOMM_SIM_MODEL` names.
+///
+/// # Errors
+/// [`Error::Model`].
+fn model_of_environment() -> Result<Option<Model>, Error> {
+    match std::env::var_os(MODEL_VAR).filter(|name| !name.is_empty()) {
+        Some(name) => Ok(Some(Model::read(name.as_ref())?)),
+        None => Ok(None),
+    }
 }
 
 /// The port that `HCOMM_SIM_GDB` names.

@@ -46,6 +46,8 @@ mod control;
 mod copy_list;
 mod entry;
 mod kernel_log;
+#[cfg(feature = "linux")]
+mod linux_log;
 mod local_copy;
 mod local_reduce;
 mod mesh;
@@ -74,10 +76,10 @@ pub use collective::CollectiveParams;
 pub use control::Control;
 pub use copy_list::{CopyListParams, ListedCopy, copy_list};
 pub use entry::{Answer, KernelEntry, KernelFn, kernels, run_kernel};
-#[doc(hidden)]
-#[cfg(not(feature = "image"))]
-pub use kernel_log::IS_LOGGED as __IS_LOGGED;
 pub use kernel_log::LOG_TARGET;
+#[doc(hidden)]
+#[cfg(feature = "linux")]
+pub use linux_log::log_line as __log_line;
 pub use local_copy::{LocalCopyParams, local_copy};
 pub use local_reduce::{LOCAL_REDUCE_NOTIFIES, LOCAL_REDUCE_THREADS, LocalReduceParams, local_reduce};
 pub use mesh::{CHANNEL_NOTIFIES, MeshPeer};

@@ -33,6 +33,12 @@ pub const HBM_STEPS_PHYS: u64 = 0x4100_3000;
 /// Number of the ring of refusals and of the fault record that threads without a core share: kernels make such threads.
 pub const NO_CORE: u64 = MAX_CORES as u64;
 
+/// First byte of a line of the runner's output that is a line of the log: `LEVEL CORE MICROSECONDS TEXT` follow it, with levels
+/// from 1, an error, to 5.
+pub const LOG_MARK: u8 = 0x1e;
+/// Most bytes of the text of such a line. With what comes before it, a pipe takes it whole.
+pub const LOG_LINE_MAX: usize = 255;
+
 /// What tells a file from another one that has its path later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C)]

@@ -15,6 +15,7 @@
 #include "hccl/hccl_res.h"
 #include "hccl/hccl_res_expt.h"
 #include "hccl/hcomm_primitives.h"
+#include "hcomm/hcomm_log.h"
 #include "hcomm/hcomm_res.h"
 
 enum { POLICY = ACL_MEM_MALLOC_HUGE_FIRST };

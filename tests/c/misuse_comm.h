@@ -214,6 +214,9 @@ static void threads(HcclComm comm) {
     CHECK(HcommChannelFenceOnThread(thread, 1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommBatchTransferOnThread(thread, 1, NULL, 0), HCCL_E_NOT_SUPPORT);
     CHECK(HcommSetNotifyWaitTimeOut(1), HCCL_E_NOT_SUPPORT);
+    CHECK(hcomm_log_line(HCOMM_LOG_INFO, NULL), HCCL_E_PTR);
+    CHECK(hcomm_log_line(0, "level"), HCCL_E_PARA);
+    CHECK(hcomm_log_line(6, "level"), HCCL_E_PARA);
     CHECK(HcommThreadResAcquireTimeOut(1), HCCL_E_NOT_SUPPORT);
     CHECK(HcommBatchModeStart("tag"), HCCL_E_NOT_SUPPORT);
     CHECK(HcommBatchModeEnd("tag"), HCCL_E_NOT_SUPPORT);

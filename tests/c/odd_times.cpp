@@ -15,6 +15,7 @@
 #include "hccl/hccl_channel.h"
 #include "hccl/hccl_launch.h"
 #include "hccl/hccl_rank_graph.h"
+#include "hcomm/hcomm_log.h"
 #include "hcomm/hcomm_res.h"
 #include "session.h"
 
@@ -237,6 +238,7 @@ void call_what_kernels_call() {
     CALL(HcommAclrtNotifyRecordOnThread(session.pair.cpuThread, 0));
     CALL(HcommAclrtNotifyWaitOnThread(session.pair.cpuThread, 0, 1));
     CALL(HcommSetNotifyWaitTimeOut(1));
+    CALL(hcomm_log_line(HCOMM_LOG_INFO, "line"));
     CALL(HcommThreadResAcquireTimeOut(1));
     CALL(HcommBatchModeStart(nullptr));
     CALL(HcommBatchModeEnd(nullptr));

@@ -13,7 +13,7 @@ use hcomm_testkit::{root, target_dir};
 pub const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
 
 /// Headers with functions of the host, below `include/`.
-pub const HEADERS: [&str; 9] = [
+pub const HEADERS: [&str; 10] = [
     "acl/acl_rt.h",
     "hccl/hccl_comm.h",
     "hccl/hccl_res.h",
@@ -23,6 +23,7 @@ pub const HEADERS: [&str; 9] = [
     "hccl/hccl_launch.h",
     "hcomm/hcomm_res.h",
     "hcomm/hcomm_primitives.h",
+    "hcomm/hcomm_log.h",
 ];
 
 /// What `make capi` has built.

@@ -11,6 +11,7 @@ use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 use super::call::{self, hccl};
 use super::comm;
 use super::error::CallError;
+use super::hcomm_log::hcomm_log_line;
 use super::hcomm_res_defs::{ChannelHandle, ThreadHandle};
 use super::objects::ThreadEntry;
 use super::process::process;
@@ -393,7 +394,7 @@ pub unsafe extern "C" fn HcommBatchTransferOnThread(
 }
 
 /// The names that a native kernel may leave undefined, and what they must be bound to.
-pub fn exports() -> [(&'static CStr, *const c_void); 26] {
+pub fn exports() -> [(&'static CStr, *const c_void); 27] {
     macro_rules! table {
         ($($name:ident),*) => {
             [$((
@@ -431,6 +432,7 @@ pub fn exports() -> [(&'static CStr, *const c_void); 26] {
         HcommChannelNotifyWaitOnThread,
         HcommChannelNotifyWaitOnThreadWithDefaultTimeout,
         HcommChannelFenceOnThread,
-        HcommBatchTransferOnThread
+        HcommBatchTransferOnThread,
+        hcomm_log_line
     ]
 }

@@ -5,6 +5,7 @@
 //! | `acl_base`, `acl_rt` | types, then functions `aclrt*`; source of `include/acl/` |
 //! | `hccl_types`, `hccl_comm`, `hccl_res`, `hccl_res_expt`, `hccl_channel`, `hccl_rank_graph`, `hccl_launch` | source of `include/hccl/` |
 //! | `hcomm_res_defs`, `hcomm_res`, `hcomm_primitives` | source of `include/hcomm/`; functions `Hcomm*`, on the host and in native kernels |
+//! | `hcomm_log` | log lines of kernels in C and C++ |
 //! | `init`, `fill`, `last_error`, `error_text` | what the functions of those names do |
 //! | `codes`, `error`, `binary_error` | why functions fail, and with which numbers |
 //! | `call`, `recent` | what every function does: errors to codes, panics to codes, the recent message |
@@ -45,6 +46,7 @@ mod hccl_rank_graph;
 mod hccl_res;
 mod hccl_res_expt;
 mod hccl_types;
+mod hcomm_log;
 mod hcomm_primitives;
 mod hcomm_res;
 mod hcomm_res_defs;

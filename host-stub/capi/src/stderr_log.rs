@@ -21,7 +21,8 @@ impl Log for StderrLog {
         if self.enabled(record.metadata()) {
             // If standard error is full or closed, the line is dropped.
             let level = record.level().as_str().to_lowercase();
-            let write = || writeln!(io::stderr(), "hcomm-sim {level}: {}", record.args());
+            let place = host_stub::log_place().map_or_else(String::new, |place| format!("[{place}] "));
+            let write = || writeln!(io::stderr(), "hcomm-sim {level}: {place}{}", record.args());
             let _ = without_write_signals(write);
         }
     }

@@ -14,6 +14,7 @@
 //! | `modules` | which code lies where, for the host's messages |
 //! | `platform` | what the device crate needs: registers, barrier, clock |
 //! | `refusals` | refused calls, for the host |
+//! | `log` | log lines of kernels in C and C++, for the host |
 //! | `fault` | signals and `exit`: what happened and where |
 //!
 //! It does not simulate anything: queues, tasks and checks are the host's. It never unloads a library.
@@ -22,6 +23,7 @@
 mod core;
 mod fault;
 mod library;
+mod log;
 mod memory;
 mod modules;
 mod platform;

@@ -19,9 +19,11 @@ pub static DEVICE: Device = Device::new();
 /// Delays from this length on sleep, below they spin.
 const SLEEP_NS: u32 = 50_000;
 
-struct Linux;
+/// What the device crate asks.
+pub struct Linux;
 
-static LINUX: Linux = Linux;
+/// The one of this process.
+pub static LINUX: Linux = Linux;
 hcomm_aicpu::export_platform!(LINUX);
 
 /// The register block of a queue.

@@ -114,6 +114,14 @@ pub trait Turn: Send + Sync {
         self.yield_core(core)
     }
 
+    /// The kernel on `core` is about to ring a doorbell.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    fn ring(&self, core: usize) -> Result<(), Gone> {
+        self.yield_core(core)
+    }
+
     /// The kernel on `core` looks at the head of a queue, or at its status: what it waits for next is a change of those.
     fn core_looks(&self, core: usize, sq_id: u32, object: Object) {
         let _ = (core, sq_id, object);

@@ -7,6 +7,7 @@
 pub mod alloc;
 pub mod check;
 pub mod comm_table;
+pub mod cost;
 pub mod cpu;
 pub mod deadlock;
 pub mod decode;

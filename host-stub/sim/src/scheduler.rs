@@ -111,6 +111,7 @@ impl<M: Memory> Scheduler<M> {
             .chain(self.queues.active().iter().filter_map(look))
             .chain(self.queues.next_deadline())
             .chain(self.next_look_at_halt())
+            .chain(self.next_modelled())
             .min()
     }
 

@@ -22,6 +22,7 @@ pub use super::runner::RunnerFiles;
 use super::runner::{Runner, is_system_library};
 use crate::error::Error;
 use crate::library::Kernels;
+use crate::log_place::Running;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::KernelLaunch;
 use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, RefusedCall, Returned};
@@ -259,6 +260,7 @@ impl Cpu for LinuxCpu {
         };
         self.running[core] = Some(place);
         self.runner.check().map_err(|ended| CpuFault::Cpu(ended.text))?;
+        self.runner.begins(core, Running { kernel: Arc::clone(&launch.name), launch: launch.number });
         ask_for_steps(&self.shared);
         if self.mailboxes.post(core, place, launch.args) {
             let seq = HOST_MAILBOX_PHYS + core as u64 * MAILBOX_STRIDE + offset_of!(HostMailbox, seq) as u64;

@@ -9,6 +9,7 @@ use defmt_decoder::{DecodeError, Table};
 use hcomm_aicpu::spec::mailbox::{LOG_BYTES, LOG_STRIDE, LogRing};
 use hcomm_aicpu::spec::map::LOG_PHYS;
 
+use crate::log_place::{self, LogPlace, Running};
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::memory::Memory;
 
@@ -21,6 +22,7 @@ pub struct LogReader {
     /// `None`: the image has no log.
     table: Option<Table>,
     phys: u64,
+    core: usize,
     tail: u64,
     dropped: u64,
 }
@@ -33,11 +35,11 @@ impl LogReader {
     pub fn new(memory: &Arc<SharedMemory>, elf: &[u8], core: u64) -> Result<Self, String> {
         let table = Table::parse(elf).map_err(|error| format!("log strings of the image: {error}"))?;
         let phys = LOG_PHYS + core * LOG_STRIDE;
-        Ok(Self { memory: Arc::clone(memory), table, phys, tail: 0, dropped: 0 })
+        Ok(Self { memory: Arc::clone(memory), table, phys, core: core as usize, tail: 0, dropped: 0 })
     }
 
-    /// Forwards what has come since the last call.
-    pub fn drain(&mut self) {
+    /// Forwards what has come since the last call, from the launch that the core runs, if it does.
+    pub fn drain(&mut self, running: Option<&Running>) {
         if self.table.is_none() {
             return;
         }
@@ -52,7 +54,7 @@ impl LogReader {
             let bytes = self.read(available as usize);
             self.take(head);
             if let Some(table) = &self.table {
-                forward(table, &bytes);
+                forward(table, &bytes, self.core, running);
             }
         }
         let dropped = self.memory.word64(self.phys + offset_of!(LogRing, dropped) as u64).load(Ordering::Relaxed);
@@ -80,17 +82,37 @@ impl LogReader {
 }
 
 /// Decodes whole frames.
-fn forward(table: &Table, bytes: &[u8]) {
+fn forward(table: &Table, bytes: &[u8], core: usize, running: Option<&Running>) {
     let mut decoder = table.new_stream_decoder();
     decoder.received(bytes);
     loop {
         match decoder.decode() {
             Ok(frame) => {
                 let level = frame.level().map_or("info", |level| level.as_str());
-                log::log!(target: TARGET, level.parse().unwrap_or(log::Level::Info), "{}", frame.display_message());
+                let level = level.parse().unwrap_or(log::Level::Info);
+                let at_us = frame.display_timestamp().and_then(|seconds| microseconds(&seconds.to_string()));
+                let place = running.map(|running| LogPlace { running: running.clone(), core, at_us });
+                log_place::during(place, || log::log!(target: TARGET, level, "{}", frame.display_message()));
             }
             Err(DecodeError::UnexpectedEof) => return,
             Err(DecodeError::Malformed) => log::warn!(target: TARGET, "log frame that can't be decoded"),
         }
+    }
+}
+
+/// Microseconds of a time in seconds with six decimals.
+fn microseconds(seconds: &str) -> Option<u64> {
+    let (whole, part) = seconds.split_once('.')?;
+    Some(whole.parse::<u64>().ok()? * 1_000_000 + part.get(..6)?.parse::<u64>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_of_a_frame_is_read() {
+        assert_eq!(microseconds("12.000345"), Some(12_000_345));
+        assert_eq!((microseconds("12"), microseconds("1.5"), microseconds("x.000001")), (None, None, None));
     }
 }

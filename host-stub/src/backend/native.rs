@@ -27,6 +27,7 @@ use hcomm_kernel::KernelFn;
 
 use super::Tables;
 use super::log::TARGET;
+use crate::log_place::{self, Running};
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::KernelLaunch;
 use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, Refusals, RefusedCall, Returned};
@@ -56,6 +57,7 @@ struct Job {
     kernel: KernelFn,
     args: u64,
     origin: Origin,
+    name: Arc<str>,
 }
 
 /// How the last kernel of a core ended; taken by the scheduler.
@@ -137,7 +139,12 @@ impl Cpu for NativeCpu {
             return Err(CpuFault::Cpu(format!("kernel {} is not a function of this program", launch.name)));
         };
         let worker = self.worker(core).map_err(|error| CpuFault::Cpu(format!("no thread for core {core}: {error}")))?;
-        let job = Job { kernel, args: launch.args, origin: Origin { launch: launch.number, core } };
+        let job = Job {
+            kernel,
+            args: launch.args,
+            origin: Origin { launch: launch.number, core },
+            name: Arc::clone(&launch.name),
+        };
         worker.jobs.send(job).map_err(|_| CpuFault::Cpu(format!("core {core} has ended")))?;
         self.shared.turn.add_core(core);
         Ok(())
@@ -197,15 +204,18 @@ fn work(
     refused: &Refused,
 ) {
     for job in jobs {
-        let Job { origin, .. } = job;
+        let Job { origin, ref name, .. } = job;
         if shared.turn.begin_core(origin.core).is_err() {
             return;
         }
         let records = Cell::new(records.then(|| RecordReader::resume(&*shared.memory, origin.core)));
         let (shared_again, refused) = (Arc::clone(shared), Arc::clone(refused));
         CURRENT.set(Some(Current { shared: shared_again, origin, rung: RefCell::default(), records, refused }));
+        let running = Running { kernel: Arc::clone(name), launch: origin.launch };
+        log_place::begin(running, origin.core, &shared.turn);
         let args = std::ptr::with_exposed_provenance::<c_void>(job.args as usize);
         let result = device.run(origin.core, || catch_unwind(AssertUnwindSafe(|| (job.kernel)(args))));
+        log_place::end();
         with_current((), Current::send_records);
         let rung = CURRENT.take().map(|current| current.rung.into_inner());
         let result = match result {
@@ -329,7 +339,7 @@ impl Platform for NativePlatform {
     fn ring(&self, queue: QueueId, tail: u32) -> Result<(), DoorbellRefused> {
         let sq_id = queue.sq_id();
         with_current(Err(DoorbellRefused), |current| {
-            if current.turn().is_err() {
+            if current.shared.turn.ring(current.origin.core).is_err() {
                 return Err(DoorbellRefused);
             }
             let total = current.shared.ring(sq_id, tail, current.origin).map_err(|_| DoorbellRefused)?;

@@ -19,6 +19,7 @@ use super::symbols::Symbols;
 use super::{Tables, report};
 use crate::error::Error;
 use crate::loader::Image;
+use crate::log_place::{self, LogPlace, Running};
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::KernelLaunch;
 use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, RefusedCall, Returned};
@@ -52,6 +53,8 @@ pub struct QemuCpu {
     options: QemuOptions,
     process: Process,
     log: LogReader,
+    /// Launch that the core runs, or has run last.
+    running: Option<Running>,
     refusals: RefusalReader,
     /// Calls are recorded.
     records: Option<RecordReader>,
@@ -95,6 +98,7 @@ impl QemuCpu {
             options,
             process,
             log,
+            running: None,
             refusals,
             records,
             own_accesses,
@@ -164,8 +168,9 @@ impl QemuCpu {
     }
 
     fn forward_log(&mut self) {
-        self.log.drain();
-        self.refusals.drain();
+        self.log.drain(self.running.as_ref());
+        let place = self.running.clone().map(|running| LogPlace { running, core: 0, at_us: None });
+        log_place::during(place, || self.refusals.drain());
     }
 
     /// # Errors
@@ -186,6 +191,9 @@ impl Cpu for QemuCpu {
         };
         self.check_process()?;
         self.skip_own_accesses();
+        // Lines from before are not of this launch.
+        self.forward_log();
+        self.running = Some(Running { kernel: Arc::clone(&launch.name), launch: launch.number });
         if self.mailboxes.post(core, entry, launch.args) {
             self.process.wake().map_err(CpuFault::Cpu)?;
         }

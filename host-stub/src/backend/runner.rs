@@ -9,15 +9,19 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hcomm_aicpu::spec::mailbox::MAX_CORES;
+use hcomm_aicpu::spec::runner::LOG_MARK;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::hosts::spawn_own;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::OFlags;
 use rustix::process::Signal;
 
+use super::log::TARGET;
 use super::modules::{DEVICE_LIBRARY, is_runner};
 use super::spawn::{self, Group, Program, above_standard_files};
 use crate::error::Error;
+use crate::log_place::{self, LogPlace, Running};
 
 /// Environment variable that names the runner.
 pub const RUNNER_VAR: &str = "HCOMM_RUNNER";
@@ -173,11 +177,23 @@ impl Runner {
         let group = Group::start(&program)?;
         let slot = memory.slot();
         let output = Arc::new(Output {
-            reader: Mutex::new(Reader { pipe, slot, line: Vec::new(), last: Vec::new(), is_over: false }),
+            reader: Mutex::new(Reader {
+                pipe,
+                slot,
+                line: Vec::new(),
+                last: Vec::new(),
+                running: [const { None }; MAX_CORES],
+                is_over: false,
+            }),
         });
         let reader = Arc::clone(&output);
         spawn_own(format!("output-{slot}"), move || reader.read_until(&stop))?;
         Ok(Self { group, output, _alive: alive })
+    }
+
+    /// `core` runs this launch from now on.
+    pub fn begins(&self, core: usize, running: Running) {
+        self.output.lock().running[core] = Some(running);
     }
 
     /// Prints what kernels have written so far.
@@ -261,6 +277,8 @@ struct Reader {
     line: Vec<u8>,
     /// The last lines that were printed.
     last: Vec<String>,
+    /// Launch that each core runs, or has run last.
+    running: [Option<Running>; MAX_CORES],
     /// Nothing can come any more.
     is_over: bool,
 }
@@ -287,9 +305,13 @@ impl Reader {
     }
 
     fn add(&mut self, bytes: &[u8]) {
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.line.extend(part);
-            if part.ends_with(b"\n") || self.line.len() >= LINE_MAX {
+        for byte in bytes {
+            // A line of the log may come behind the start of another line, which ends there.
+            if *byte == LOG_MARK {
+                self.end_line();
+            }
+            self.line.push(*byte);
+            if *byte == b'\n' || self.line.len() >= LINE_MAX {
                 self.end_line();
             }
         }
@@ -301,6 +323,9 @@ impl Reader {
         }
         let line = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(&line)).into_owned();
+        if let Some(line) = LogLine::parse(&text) {
+            return line.log(&self.running);
+        }
         // A standard error that is closed or full is no reason to stop.
         let _ = writeln!(io::stderr(), "[device {}] {text}", self.slot);
         if self.last.len() == LAST_LINES {
@@ -310,8 +335,50 @@ impl Reader {
     }
 }
 
+/// A line of the log that a kernel in C or C++ has written.
+struct LogLine<'a> {
+    level: log::Level,
+    core: usize,
+    at_us: u64,
+    text: &'a str,
+}
+
+impl<'a> LogLine<'a> {
+    /// `None`: it is no such line.
+    fn parse(line: &'a str) -> Option<Self> {
+        let mut words = line.strip_prefix(char::from(LOG_MARK))?.splitn(4, ' ');
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let (level, core, at_us) = (number()?, number()?, number()?);
+        let level = log::Level::iter().nth(usize::try_from(level.checked_sub(1)?).ok()?)?;
+        Some(Self { level, core: usize::try_from(core).ok()?, at_us, text: words.next()? })
+    }
+
+    /// Logs it, from the launch that its core runs. A thread that a kernel has made has no core.
+    fn log(&self, running: &[Option<Running>]) {
+        let Self { level, core, at_us, text } = *self;
+        let running = running.get(core).cloned().flatten();
+        let place = running.map(|running| LogPlace { running, core, at_us: Some(at_us) });
+        log_place::during(place, || log::log!(target: TARGET, level, "{text}"));
+    }
+}
+
 /// Whether a path is that of a library below the folder of AArch64 libraries, or one of the runner itself.
 pub fn is_system_library(files: &RunnerFiles, path: &Path) -> bool {
     let sysroot = files.emulator.as_ref().map_or(Path::new("/usr/lib"), |(_, sysroot)| sysroot);
     is_runner(path) || path.starts_with(sysroot) || path.starts_with("/lib")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marked_lines_of_output_are_lines_of_the_log() {
+        let parsed = |line| LogLine::parse(line).map(|line| (line.level, line.core, line.at_us, line.text));
+        assert_eq!(parsed("\x1e3 1 250 5 of 7  pieces"), Some((log::Level::Info, 1, 250, "5 of 7  pieces")));
+        assert_eq!(parsed("\x1e5 2 0 "), Some((log::Level::Trace, 2, 0, "")));
+        for other in ["3 1 250 text", "\x1e0 1 250 text", "\x1e6 1 250 text", "\x1e3 1 text", "\x1e3 1 2"] {
+            assert_eq!(parsed(other), None, "{other:?}");
+        }
+    }
 }

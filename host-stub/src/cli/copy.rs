@@ -55,6 +55,9 @@ struct Answer {
     /// Time from the launches to their completion.
     device_seconds: f64,
     gb_per_s: f64,
+    /// Sum over the launches.
+    #[serde(flatten)]
+    model_time: Option<session::ModelTime>,
     sha256_in: String,
     sha256_out: String,
     verified: bool,
@@ -68,6 +71,8 @@ struct Totals {
     tasks: u64,
     doorbells: u64,
     device_time: Duration,
+    /// By the clock of the device, which may be that of a cost model.
+    own_time: Duration,
 }
 
 pub fn run(args: &CopyArgs, output: Output) -> Result<(), Failure> {
@@ -96,9 +101,10 @@ pub fn run(args: &CopyArgs, output: Output) -> Result<(), Failure> {
         if len == 0 && totals.launches > 0 {
             break;
         }
-        let started = Instant::now();
+        let (started, own_start) = (Instant::now(), session.device().now());
         let stats = session.copy_through_ccl_buf(user_in.addr(), user_out.addr(), len)?;
         totals.device_time += started.elapsed();
+        totals.own_time += session.device().now().saturating_sub(own_start);
         totals.bytes += len;
         totals.launches += 1;
         totals.tasks += stats.tasks();
@@ -289,6 +295,7 @@ fn answer(
         launches: totals.launches,
         device_seconds,
         gb_per_s: totals.bytes as f64 / device_seconds / 1e9,
+        model_time: session.model_time(totals.own_time),
         sha256_in,
         sha256_out,
         verified: true,
@@ -308,6 +315,9 @@ fn report(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "doorbells   {doorbells}")?;
     }
     writeln!(out, "speed       {:.3} GB/s, launch to completion, {:.6} s", answer.gb_per_s, answer.device_seconds)?;
+    if let Some(time) = &answer.model_time {
+        writeln!(out, "model time  {time}")?;
+    }
     writeln!(out, "sha256 in   {}", answer.sha256_in)?;
     writeln!(out, "sha256 out  {}", answer.sha256_out)?;
     writeln!(out, "verified    equal")

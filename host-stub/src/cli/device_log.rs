@@ -26,8 +26,9 @@ impl Log for DeviceLog {
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
+            let place = host_stub::log_place().map_or_else(String::new, |place| format!("[{place}] "));
             // A closed standard error is not an error of the command.
-            drop(writeln!(io::stderr(), "{}: {:5} {}", record.target(), record.level(), record.args()));
+            drop(writeln!(io::stderr(), "{}: {:5} {place}{}", record.target(), record.level(), record.args()));
         }
     }
 

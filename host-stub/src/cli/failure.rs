@@ -79,9 +79,13 @@ impl From<Error> for Failure {
             Error::Load(_) | Error::BadSchedule(_) | Error::BadBuffSize(_) | Error::ZeroCclBuffer | Error::Alloc(_) => {
                 Self::Usage(text)
             }
-            Error::Refused(_) | Error::UnsupportedFault(_) | Error::NotDeterministic | Error::NotExplored => {
-                Self::Unsupported(text)
-            }
+            Error::Refused(_)
+            | Error::UnsupportedFault(_)
+            | Error::NotDeterministic
+            | Error::NotExplored
+            | Error::ModelNeedsNative
+            | Error::ModelNotExplored => Self::Unsupported(text),
+            Error::Model(_) => Self::Usage(text),
             Error::MissingTool { .. } | Error::CorePlugin(_) | Error::CoreUnavailable(_) => Self::Unsupported(text),
             Error::Device(error) | Error::AlreadyFailed(error) => Self::Runtime(text, error.runtime_code()),
             Error::Race(_) | Error::Uninitialised(_) | Error::EarlyTask(_) | Error::StrayAccess(_) => {

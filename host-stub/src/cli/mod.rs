@@ -2,6 +2,7 @@
 
 mod card_lint;
 mod collective;
+mod compare;
 mod copy;
 mod device_log;
 mod digest;
@@ -47,6 +48,8 @@ enum Command {
     Copy(copy::CopyArgs),
     /// Run a collective over several simulated devices, check it and count what it takes.
     Collective(collective::CollectiveArgs),
+    /// Run two algorithms for one job, and compare what they take, with the time of a cost model.
+    Compare(compare::CompareArgs),
     /// List the products that a device can be, and what works on each.
     Products,
     CardLint(card_lint::CardLintArgs),
@@ -87,6 +90,7 @@ fn dispatch(command: Command, output: Output) -> Result<(), Failure> {
         Command::Run(args) => run::run(&args, output),
         Command::Copy(args) => copy::run(&args, output),
         Command::Collective(args) => collective::run(&args, output),
+        Command::Compare(args) => compare::run(&args, output),
         Command::Products => products::run(output),
         Command::CardLint(args) => card_lint::run(args, output),
         Command::Explore(args) => explore::run(&args, output),

@@ -52,6 +52,8 @@ struct Answer {
     control_tasks: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     doorbells: Option<u64>,
+    #[serde(flatten)]
+    model_time: Option<session::ModelTime>,
     verified: bool,
 }
 
@@ -77,7 +79,9 @@ pub fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
         device.copy_in(DeviceAddr(ccl_buf.0 + at), piece)?;
     }
 
+    let started = session.device().now();
     let stats = session.copy_to_ccl_buf(user_in.addr(), len)?;
+    let model_time = session.model_time(session.device().now().saturating_sub(started));
 
     let mut pieces = Pieces::new(seed, len)?;
     let mut copied = digest::piece()?;
@@ -112,6 +116,7 @@ pub fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
         seed,
         len,
         control_tasks: CONTROL_TASKS,
+        model_time,
         verified: true,
     };
     output.answer(&answer, |out| report(&answer, out))
@@ -160,6 +165,9 @@ fn report(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "notifies   {control_tasks}: start and end")?;
     if let Some(doorbells) = doorbells {
         writeln!(out, "doorbells  {doorbells}")?;
+    }
+    if let Some(time) = &answer.model_time {
+        writeln!(out, "model time {time}")?;
     }
     match len {
         0 => writeln!(out, "verified   nothing: --len 0 copies no bytes"),

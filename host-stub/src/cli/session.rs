@@ -1,5 +1,6 @@
 //! Shared by `run` and `copy`: a device with a communicator, threads and a stream.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,6 +13,7 @@ use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::{Engine, ThreadHandle};
 use hcomm_kernel::{LocalCopyParams, STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams};
 use host_stub::comm::BUFFSIZE_VAR;
+use host_stub::model::{Model, ModelError};
 use host_stub::product::{DEFAULT_PRODUCT, PRODUCTS, Product};
 use host_stub::sim::deadlock;
 use host_stub::trace::{BadTraceFile, TraceFile};
@@ -79,6 +81,10 @@ pub struct SessionArgs {
     /// HCOMM_SIM_TRACE, else none.
     #[arg(long, value_name = "FILE", value_parser = trace_file)]
     trace: Option<PathBuf>,
+    /// Deterministic mode in the time of this cost model: a TOML file (docs/model.md), or stock. With --cpu native. Default:
+    /// HCOMM_SIM_MODEL, else none.
+    #[arg(long, value_name = "FILE", value_parser = model)]
+    model: Option<Model>,
     /// QEMU waits at this TCP port for a debugger, and the command to type is printed; no limit counts. Default: HCOMM_SIM_GDB,
     /// else none.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
@@ -96,6 +102,31 @@ impl SessionArgs {
     /// With a fault the limits are short, so that it is reported soon.
     fn fault_timeout(&self) -> Option<Duration> {
         (!self.faults.is_empty()).then_some(FAULT_TIMEOUT)
+    }
+}
+
+/// A cost model.
+pub fn model(name: &str) -> Result<Model, ModelError> {
+    Model::read(name.as_ref())
+}
+
+/// Nanoseconds as text, in microseconds.
+pub fn microseconds(ns: u64) -> String {
+    format!("{}.{:03} us", ns / 1000, ns % 1000)
+}
+
+/// Time by a cost model.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelTime {
+    /// The model.
+    model: String,
+    /// From the launches to their completion.
+    model_ns: u64,
+}
+
+impl fmt::Display for ModelTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (model {}: computed, not the time of a card)", microseconds(self.model_ns), self.model)
     }
 }
 
@@ -204,6 +235,7 @@ impl Session {
             gdb: args.gdb,
             end: args.end,
             trace: args.trace.clone(),
+            model: args.model.clone(),
             ..Default::default()
         };
         if let Some(timeout) = args.timeout.map(Duration::from_secs).or(args.fault_timeout()) {
@@ -225,6 +257,12 @@ impl Session {
         let output = comm.acquire_threads(Engine::AICPU_TS, 1, STAGED_COPY_OUTPUT_NOTIFIES)?[0];
         let control = ControlPair::new(&comm, &stream, thread, STAGED_COPY_INPUT_NOTIFIES)?;
         Ok(Self { stream, comm, device, local_copy, staged_copy, thread, output, control, ccl_buf, ccl_buf_size })
+    }
+
+    /// A time of the device, as one of its cost model; `None`: it has none.
+    pub fn model_time(&self, time: Duration) -> Option<ModelTime> {
+        let model = self.device.options().model.as_ref()?.name.clone();
+        Some(ModelTime { model, model_ns: u64::try_from(time.as_nanos()).unwrap_or(u64::MAX) })
     }
 
     pub fn device(&self) -> &Device {

@@ -1,4 +1,4 @@
-//! Reports of what a core cannot go on after: exceptions, panics, a bad boot block. Numbers only; names and lines are the
+//! Reports of what a core cannot go on after: exceptions, panics, failed assertions, a bad boot block. Numbers only; names and lines are the
 //! host's business.
 
 use core::arch::asm;
@@ -151,6 +151,20 @@ fn panic(info: &PanicInfo<'_>) -> ! {
             }
             report.set_backtrace(None, cpu::frame_pointer());
             report.set_message(info.message());
+        }
+        report.publish(FaultKind::PANIC);
+    }
+    park()
+}
+
+/// Reports that an assertion of a kernel in C or C++ does not hold.
+pub fn report_assertion(assertion: &str, file: &str, line: u32) -> ! {
+    if let Some(report) = Report::begin() {
+        set!(report, sp = stack_pointer());
+        if report.is_first() {
+            report.set_file(file, line);
+            report.set_backtrace(None, cpu::frame_pointer());
+            report.set_message(format_args!("assertion failed: {assertion}"));
         }
         report.publish(FaultKind::PANIC);
     }

@@ -14,10 +14,12 @@
 //! | [`refusals`] | refused calls, for the host to log |
 //! | [`log`] | log ring |
 //! | [`c_library`] | C functions on memory and strings, for kernels in C and C++ |
+//! | [`c_log`] | log lines and failed assertions of kernels in C and C++ |
 //! | [`cpu`] | core number, clock, measured call |
 
 mod boot;
 mod c_library;
+mod c_log;
 mod cpu;
 mod fault;
 mod frames;

@@ -9,6 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{Gone, HostWait, NoTurn, Turn};
+use crate::cost::CostModel;
+use crate::event::access::Object;
 use crate::event::chooser::{Actor, Chooser};
 use crate::ids::StreamId;
 
@@ -92,6 +94,9 @@ pub struct Seats {
     idle: AtomicU32,
     cores: usize,
     watchdog: Duration,
+    /// What a turn takes, without a cost model.
+    turn_ns: u64,
+    costs: Option<CostModel>,
 }
 
 impl Seats {
@@ -107,6 +112,24 @@ impl Seats {
             idle: AtomicU32::new(0),
             cores,
             watchdog,
+            turn_ns: TURN_NS,
+            costs: None,
+        }
+    }
+
+    /// Time follows `costs`, and a turn takes none.
+    pub fn with_costs(self, costs: CostModel) -> Self {
+        Self { turn_ns: 0, costs: Some(costs), ..self }
+    }
+
+    /// The kernel on `core` does what takes as long as `cost` says; without a model, one turn.
+    fn spend(&self, core: usize, cost: fn(&CostModel) -> u64) -> Result<(), Gone> {
+        match &self.costs {
+            None => self.yield_core(core),
+            Some(costs) => match cost(costs) {
+                0 => self.yield_core(core),
+                ns => self.delay(core, u32::try_from(ns).unwrap_or(u32::MAX)),
+            },
         }
     }
 
@@ -227,7 +250,7 @@ impl Seats {
         if state.hosts == 0 || state.closed {
             return;
         }
-        let mut now = self.now_ns.load(Ordering::Relaxed).saturating_add(TURN_NS);
+        let mut now = self.now_ns.load(Ordering::Relaxed).saturating_add(self.turn_ns);
         let idle = self.idle.load(Ordering::Relaxed);
         self.idle.store(idle + 1, Ordering::Relaxed);
         if idle >= IDLE_TURNS {
@@ -322,12 +345,36 @@ impl Turn for Seats {
     }
 
     fn begin_core(&self, core: usize) -> Result<(), Gone> {
-        self.wait_for_turn(self.lock(), 1 + core).map_err(|_| Gone)
+        self.wait_for_turn(self.lock(), 1 + core).map_err(|_| Gone)?;
+        match &self.costs {
+            None => Ok(()),
+            Some(_) => self.spend(core, |costs| costs.launch_ns),
+        }
+    }
+
+    fn enter_call(&self, core: usize) -> Result<(), Gone> {
+        self.spend(core, |costs| costs.call_ns)
+    }
+
+    fn ring(&self, core: usize) -> Result<(), Gone> {
+        self.spend(core, |costs| costs.doorbell_ns)
+    }
+
+    fn core_looks(&self, core: usize, _sq_id: u32, _object: Object) {
+        if self.costs.is_some() {
+            // A kernel that was given up is told so by the read.
+            let _ = self.spend(core, |costs| costs.look_ns);
+        }
+    }
+
+    fn clock(&self, core: usize) -> Result<Duration, Gone> {
+        self.spend(core, |costs| costs.look_ns)?;
+        Ok(self.now())
     }
 
     fn yield_core(&self, core: usize) -> Result<(), Gone> {
         // Alone, there is nothing to pick: only time goes on.
-        let now = self.now_ns.load(Ordering::Relaxed) + TURN_NS;
+        let now = self.now_ns.load(Ordering::Relaxed) + self.turn_ns;
         let idle = self.idle.load(Ordering::Relaxed);
         if now < self.alone_until.load(Ordering::Relaxed) && idle < IDLE_TURNS {
             self.now_ns.store(now, Ordering::Relaxed);
