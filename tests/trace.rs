@@ -4,16 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
+use hcomm_aicpu::spec::DeviceAddr;
+use hcomm_aicpu::spec::data_type::{DataType, ReduceOp};
 use hcomm_aicpu::spec::params::KernelParams;
 use hcomm_aicpu::spec::thread::Engine;
-use hcomm_kernel::{STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams};
-use hcomm_testkit::calls::copy;
+use hcomm_kernel::{CallListParams, STAGED_COPY_INPUT_NOTIFIES, STAGED_COPY_OUTPUT_NOTIFIES, StagedCopyParams};
+use hcomm_testkit::calls::{copy, record, reduce};
 use hcomm_testkit::cli::{command, host_stub};
 use hcomm_testkit::{CPUS, Folder, Rig, root};
 use host_stub::sim::timeline::model::{ArrowKind, SliceKind, Timeline, TrackKind, Value};
 use host_stub::trace::TraceFormat;
 use host_stub::{Check, Checks, ControlPair, Cpu, DeviceOptions};
 use serde_json::Value as Json;
+use zerocopy::IntoBytes;
 
 /// Runs `staged_copy` of 192 bytes through a buffer of 64, and gives the timeline while the device is still open.
 fn staged_copy(options: DeviceOptions) -> Timeline {
@@ -319,6 +322,68 @@ fn finding_of_a_check_is_marked_on_the_two_slices_that_it_is_about() {
         TraceFormat::Json.write(&[timeline], &mut json).unwrap();
         assert!(String::from_utf8(json).unwrap().matches("\"terrible\"").count() >= 2);
     }
+}
+
+/// Track kind and name of each slice with a finding, and the texts.
+fn marked(rig: &Rig) -> (BTreeSet<(&'static str, String)>, String) {
+    let timeline = rig.device.timeline();
+    let found = timeline.slices.iter().filter(|slice| slice.finding.is_some());
+    let on = |slice: &host_stub::sim::timeline::model::Slice| timeline.tracks[slice.track as usize].kind.name();
+    let marked = found.map(|slice| (on(slice), slice.name.to_string())).collect();
+    (marked, timeline.errors.iter().map(|(_, text)| text.to_string()).collect::<Vec<_>>().join("\n"))
+}
+
+/// Case 459.
+#[test]
+fn findings_of_the_other_checks_are_marked_on_their_slices_too() {
+    let rig = || Rig::with_options(DeviceOptions { record: true, ..DeviceOptions::native() });
+    let expected = |names: &[(&'static str, &str)]| -> BTreeSet<(&'static str, String)> {
+        names.iter().map(|(track, name)| (*track, (*name).to_owned())).collect()
+    };
+
+    // calls: the launch, its kernel and the call.
+    let ignores = rig();
+    let (thread, src) = (ignores.threads(1, 0, 8)[0], ignores.buffer(&[1]));
+    let list = [copy(thread, DeviceAddr(0), src.addr(), 1)];
+    let (entries, codes) = (ignores.buffer(list.as_bytes()), ignores.buffer(&[0xee; 4]));
+    let (header, count) = (CallListParams::HEADER, 1);
+    let params = CallListParams { header, list: entries.addr(), count, codes: codes.addr() };
+    let kernel = ignores.device.load_kernel("call_list").unwrap();
+    ignores.stream.launch(&kernel, &params).unwrap();
+    ignores.stream.synchronize().unwrap_err();
+    let (slices, texts) = marked(&ignores);
+    assert_eq!(
+        slices,
+        expected(&[("core", "call_list"), ("core", "refused call"), ("stream", "call_list")]),
+        "{texts}"
+    );
+    assert!(texts.contains("returned 0 although calls of it were refused"), "{texts}");
+
+    // sync: the launch, its kernel, the last task of the queue, and the record that nothing waits for.
+    let leaves = rig();
+    let [first, second] = leaves.threads(2, 1, 8)[..] else { unreachable!() };
+    let (src, dst) = (leaves.buffer(&[1; 64]), leaves.buffer(&[0; 64]));
+    let launched = leaves.launch_calls(&[copy(second, dst.addr(), src.addr(), 64), record(second, first, 0)]);
+    leaves.stream.synchronize().unwrap_err();
+    let (slices, texts) = marked(&leaves);
+    let unordered = [("core", "call_list"), ("queue", "notify record"), ("stream", "call_list")];
+    assert_eq!(slices, expected(&unordered), "{texts}");
+    assert!(texts.contains("that no notify orders before the end of the stream"), "{texts}");
+    drop(launched);
+
+    // init: the reduce, on its queue and its engine; then a copy to the host.
+    let reads = rig();
+    let thread = reads.threads(1, 0, 8)[0];
+    let (sum, data) = (reads.device.malloc(64).unwrap(), reads.buffer(&[1; 64]));
+    let to_sum = reduce(thread, sum.addr(), data.addr(), 16, DataType::INT32, ReduceOp::SUM);
+    reads.good_calls(&[copy(thread, data.addr(), data.addr(), 64), to_sum]).unwrap_err();
+    let (slices, texts) = marked(&reads);
+    assert_eq!(slices, expected(&[("engine", "sdma reduce"), ("queue", "sdma reduce")]), "{texts}");
+    let (source, result) = (reads.device.malloc(64).unwrap(), reads.device.malloc(64).unwrap());
+    reads.good_calls(&[copy(thread, result.addr(), source.addr(), 64)]).unwrap();
+    reads.device.copy_out(result.addr(), &mut [0; 64]).unwrap_err();
+    let (slices, texts) = marked(&reads);
+    assert!(slices.contains(&("host", "copy from the device".to_owned())), "{slices:?} {texts}");
 }
 
 /// Case 282.

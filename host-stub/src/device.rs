@@ -566,8 +566,8 @@ impl Device {
                 let places = ProgramPlaces { image: self.0.image.clone(), runner };
                 let lines = shared.events.sites().map(|sites| Lines::new(sites, Box::new(places)));
                 let mut timeline = builder.timeline(&|site| lines.as_ref()?.text(site));
-                let races = self.0.findings.as_ref().map_or_else(Vec::new, |findings| findings.races());
-                races.iter().for_each(|race| finding::mark(&mut timeline, race));
+                let reports = self.0.findings.as_ref().map_or_else(Vec::new, |findings| findings.reports());
+                reports.iter().for_each(|report| finding::mark(&mut timeline, report));
                 timeline
             }
         }

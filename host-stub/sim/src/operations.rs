@@ -415,6 +415,7 @@ impl<M: Memory> Scheduler<M> {
                 let refused = Box::new(refused);
                 let error = DeviceError::KernelCode { stream_id: id, kernel: kernel(), code: *code, refused };
                 self.tell_peers_of_launch(&error);
+                self.shared.events.tell(|| What::Found(error.clone()));
                 Some(error)
             }
         };
@@ -440,7 +441,11 @@ impl<M: Memory> Scheduler<M> {
 
     /// A finding of `check` becomes an error, a warning in the log, or nothing.
     fn report(&self, check: Check, error: DeviceError) -> Option<DeviceError> {
-        match self.shared.checks.level(check) {
+        let level = self.shared.checks.level(check);
+        if level != Level::Off {
+            self.shared.events.tell(|| What::Found(error.clone()));
+        }
+        match level {
             Level::Error => return Some(error),
             Level::Warn => log::warn!("{error}"),
             Level::Off => {}

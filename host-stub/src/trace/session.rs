@@ -115,8 +115,8 @@ impl Recording {
     pub(crate) fn timeline(&self) -> Timeline {
         self.flush();
         let mut timeline = lock(&self.builder).timeline(&|site| self.lines.text(site));
-        for race in self.findings.iter().flat_map(|findings| findings.races()) {
-            finding::mark(&mut timeline, &race);
+        for report in self.findings.iter().flat_map(|findings| findings.reports()) {
+            finding::mark(&mut timeline, &report);
         }
         timeline.shift(self.opened_ns);
         timeline

@@ -244,14 +244,10 @@ impl Findings {
         Some(report)
     }
 
-    /// All races that are kept, whether or not a call has returned them.
-    pub fn races(&self) -> Vec<Race> {
+    /// All findings that are kept, whether or not a call has returned them.
+    pub fn reports(&self) -> Vec<Report> {
         self.find_texts();
-        let race = |finding: &Finding| match &finding.report {
-            Report::Race(race) => Some(Race::clone(race)),
-            Report::Uninitialised(_) | Report::Early(_) | Report::Stray(_) => None,
-        };
-        lock(&self.state).findings.iter().filter_map(race).collect()
+        lock(&self.state).findings.iter().map(|finding| finding.report.clone()).collect()
     }
 
     /// Findings in all.

@@ -146,10 +146,10 @@ impl<C: Contents + Send> Observer for InitCheck<C> {
                 self.init.written(bytes(range));
             }
             What::HostCopy { host, reads, writes, site } if writes.len == 0 => {
-                self.used(reads, &Reader::HostCopy, site, Some(Receiver::Host(host)));
+                self.used(reads, &Reader::HostCopy { host }, site, Some(Receiver::Host(host)));
             }
-            What::HostCopy { reads, writes, site, .. } => {
-                self.transfer([reads, Range::default()], writes, || Reader::HostCopy, site, None);
+            What::HostCopy { host, reads, writes, site } => {
+                self.transfer([reads, Range::default()], writes, || Reader::HostCopy { host }, site, None);
             }
             What::StreamTransfer { stream_id, reads, writes } => {
                 let receiver = Some(Receiver::Stream(stream_id));

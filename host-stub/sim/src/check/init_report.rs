@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::init::{Certainty, Uninitialised};
 use super::report::{CallPlace, RacyAllocation, at};
-use crate::event::TaskPlace;
+use crate::event::{HostThread, TaskPlace};
 use crate::stream::StreamId;
 
 /// Who has used bytes that were never written.
@@ -33,7 +33,10 @@ pub enum Reader {
         kernel: Option<Arc<str>>,
     },
     /// A copy to the host.
-    HostCopy,
+    HostCopy {
+        /// The thread that has called.
+        host: HostThread,
+    },
 }
 
 impl fmt::Display for Reader {
@@ -51,7 +54,7 @@ impl fmt::Display for Reader {
                 Some(kernel) => write!(f, "the code of kernel {kernel} itself in launch {launch}"),
                 None => write!(f, "the code of the kernel itself in launch {launch}"),
             },
-            Self::HostCopy => f.write_str("a copy to the host"),
+            Self::HostCopy { .. } => f.write_str("a copy to the host"),
         }
     }
 }
@@ -80,7 +83,7 @@ impl UninitialisedRead {
     /// Whether it is an error: it is certain, and it is no copy to the host of bytes that nothing has touched, such as the end of
     /// a buffer.
     pub fn is_error(&self) -> bool {
-        let is_tail = self.reader == Reader::HostCopy && !self.found.is_carried;
+        let is_tail = matches!(self.reader, Reader::HostCopy { .. }) && !self.found.is_carried;
         self.found.certainty == Certainty::Certain && !is_tail
     }
 

@@ -595,7 +595,8 @@ impl Observer for RaceCheck {
             What::LaunchQueued { .. }
             | What::CallRefused { .. }
             | What::DoorbellRefused { .. }
-            | What::TaskEnded { .. } => {}
+            | What::TaskEnded { .. }
+            | What::Found(_) => {}
             // The device runs nothing after this, and the host may read its memory.
             What::Error(_) => {
                 self.order.host_joins_all(self.of_device());

@@ -150,6 +150,7 @@ impl fmt::Display for What {
             Self::NotifySet { id, by, .. } => write!(f, "notify {id} set: {by}"),
             Self::NotifyTaken { id, by, .. } => write!(f, "notify {id} taken: {by}"),
             Self::Error(error) => write!(f, "error: {error}"),
+            Self::Found(error) => write!(f, "found: {error}"),
         }
     }
 }

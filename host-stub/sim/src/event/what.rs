@@ -487,6 +487,8 @@ pub enum What {
     },
     /// The device reported an error.
     Error(DeviceError),
+    /// A check has found something that a launch or a stream has left, and the device goes on; or a kernel has returned a code.
+    Found(DeviceError),
 }
 
 impl What {
@@ -533,7 +535,8 @@ impl What {
             | Self::HeadPublished { .. }
             | Self::NotifySet { .. }
             | Self::NotifyTaken { .. }
-            | Self::Error(_) => Who::Stars,
+            | Self::Error(_)
+            | Self::Found(_) => Who::Stars,
         }
     }
 }

@@ -53,6 +53,8 @@ struct Queue {
     lane: Option<(usize, SliceId)>,
     /// Tasks that have begun since its thread was acquired.
     tasks: u64,
+    /// The last one that has begun.
+    last: Option<SliceId>,
 }
 
 /// The observer.
@@ -245,7 +247,8 @@ impl Builder {
         let operation = self.operation(stream_id);
         let first = self.streams.get(&stream_id).and_then(|stream| stream.operations.front());
         let call = first.map(|first| (first.call, first.submitted_ns));
-        let id = self.begin(SliceKind::Kernel, Arc::clone(kernel), (TrackKind::Core, core as u64), About::Nothing);
+        let id =
+            self.begin(SliceKind::Kernel, Arc::clone(kernel), (TrackKind::Core, core as u64), About::Launch(launch));
         for slice in operation.into_iter().chain([id]) {
             self.detail(slice, "launch", Value::Number(launch));
         }
@@ -314,7 +317,7 @@ impl Builder {
             }
         }
         let queue = self.queues.entry(sq_id).or_default();
-        (queue.task, queue.lane) = (Some(id), lane);
+        (queue.task, queue.last, queue.lane) = (Some(id), Some(id), lane);
         while queue.doorbells.front().is_some_and(|doorbell| doorbell.tail == slot) {
             queue.doorbells.pop_front();
         }
@@ -399,6 +402,40 @@ impl Builder {
                 self.operation_ended(stream_id);
             }
         }
+    }
+
+    /// The last launch of a stream: its slice there, and that of its kernel.
+    fn last_launch(&self, stream_id: StreamId) -> Vec<SliceId> {
+        let is_it = |slice: &Slice| slice.kind == SliceKind::Launch && slice.about == About::Stream(stream_id);
+        let Some(place) = self.timeline.slices.iter().rposition(is_it) else { return Vec::new() };
+        let number = self.timeline.slices[place].details.iter().find_map(|detail| match detail {
+            ("launch", Value::Number(number)) => Some(*number),
+            _ => None,
+        });
+        let kernel = number.and_then(|number| self.kernels.get(&number)).map(|(slice, _)| *slice);
+        std::iter::once(place as SliceId).chain(kernel).collect()
+    }
+
+    /// What a launch or a stream has left, on the launch and on what it is about.
+    fn found(&mut self, error: &DeviceError) {
+        let text: Arc<str> = error.to_string().into();
+        let records = |id: u32| self.records.get(&id).into_iter().flatten().map(|(slice, _)| *slice);
+        let slices: Vec<SliceId> = match error {
+            DeviceError::UnorderedWork { stream_id, queue, left, .. } => {
+                let last = self.queues.get(&queue.sq_id).and_then(|queue| queue.last);
+                let left = left.iter().flat_map(|left| records(left.notify.id));
+                self.last_launch(*stream_id).into_iter().chain(last).chain(left).collect()
+            }
+            DeviceError::NotifyLeftSet { stream_id, first, .. } => {
+                records(first.notify.id).chain(self.streams.get(stream_id).and_then(|stream| stream.open)).collect()
+            }
+            DeviceError::RefusalIgnored { stream_id, .. }
+            | DeviceError::BatchLeftOpen { stream_id, .. }
+            | DeviceError::KernelCode { stream_id, .. } => self.last_launch(*stream_id),
+            _ => Vec::new(),
+        };
+        slices.iter().for_each(|slice| self.find(*slice, &text));
+        self.timeline.errors.push((self.now_ns, text));
     }
 
     fn refused(&mut self, origin: Option<Origin>, code: i32, text: &Arc<str>) {
@@ -552,6 +589,7 @@ impl Observer for Builder {
             What::NotifySet { id, by, from, .. } => self.notify_set(id, by, from),
             What::NotifyTaken { id, by, to } => self.notify_taken(id, by, to),
             What::Error(ref error) => self.error(error),
+            What::Found(ref error) => self.found(error),
             What::CommAcquired { origin, comm } => self.comm("communicator locked", origin, comm),
             What::CommReleased { origin, comm } => self.comm("communicator unlocked", origin, comm),
             What::LaunchEnded { .. }

@@ -136,6 +136,8 @@ pub enum About {
     },
     /// An operation of a stream.
     Stream(u32),
+    /// The kernel of a launch.
+    Launch(u64),
     /// A call by a thread of the host.
     Host(u64),
     /// Nothing that a finding names.
