@@ -395,7 +395,7 @@ fn check_options(kind: DeviceKind, options: &DeviceOptions) -> Result<(), CardEr
     let refused = [
         (kind == DeviceKind::FakeCard && options.cpu == Cpu::Qemu, "cpu qemu (fake-card: --cpu native or linux)"),
         (!options.faults.rules.is_empty(), "fault injection"),
-        (options.deterministic.is_some(), "deterministic mode"),
+        (options.deterministic.is_some() || options.model.is_some(), "deterministic mode"),
         (options.trace.is_some() || options.record, "a trace"),
         (options.gdb.is_some(), "the port of a debugger"),
         (options.icount, "an instruction count"),
