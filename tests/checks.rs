@@ -26,7 +26,7 @@ fn run_carelessly(rig: &Rig, list: &[Call], options: LaunchOptions) -> Option<St
     rig.stream.synchronize().err().map(|error| error.to_string())
 }
 
-/// Case 321.
+/// Case 239, 321.
 #[test]
 fn kernel_that_ignores_a_refused_call_fails_its_launch() {
     for cpu in CPUS {
@@ -39,11 +39,15 @@ fn kernel_that_ignores_a_refused_call_fails_its_launch() {
         for text in [
             "507018",
             "kernel call_list returned 0 although calls of it were refused",
-            "HcommLocalCopyOnThread: dst is null (code 2, HCCL_E_PTR), 2 times",
-            "HcommThreadNotifyRecordOnThread: notify index 99, the thread has 1 (code 2, HCCL_E_PTR)",
+            "HcommLocalCopyOnThread: dst is null (code 2, HCCL_E_PTR) at ",
+            ", 2 times; HcommThreadNotifyRecordOnThread: ",
+            "notify index 99, the thread has 1 (code 2, HCCL_E_PTR) at ",
         ] {
             assert!(error.contains(text), "{cpu:?}: {error}");
         }
+        // Each names the line of its call: the list's copy, and its record.
+        let places: Vec<_> = error.match_indices(" at kernel/src/call_list.rs:").collect();
+        assert_eq!(places.len(), 2, "{cpu:?}: {error}");
         assert_eq!(rig.read(&dst), pattern(64, 1), "{cpu:?}: the other call has done its work");
         // The device goes on; a launch whose calls are there to be refused is not looked at.
         assert_eq!(run_carelessly(&rig, &list[1..2], LaunchOptions::default()), None, "{cpu:?}");

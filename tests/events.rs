@@ -100,7 +100,7 @@ fn host_calls_tasks_and_notifies_are_told_with_their_ranges() {
         ];
         assert!(facts.is_sorted(), "{cpu:?}: {facts:?}\n{trace}");
         find(events, "refused call", |what| {
-            matches!(what, What::CallRefused { origin: Some(origin), code: 2, text }
+            matches!(what, What::CallRefused { origin: Some(origin), code: 2, text, .. }
                 if origin.launch == 1 && text.contains("HcommLocalCopyOnThread"))
         });
         let tasks = tasks(events);

@@ -91,8 +91,9 @@ fn dead_queue_ends_with_an_error_that_names_it() {
         let (result, arrived) = copy_some(&rig, 5);
         let error = device_error(result);
         assert_eq!((error.runtime_code(), arrived), (507_001, 2));
-        let text = "sq 0, task 0x2 in slot 2: not done within 200ms (head 2, tail 5)";
-        assert!(error.to_string().ends_with(text), "{error}");
+        let text =
+            "sq 0, task 0x2 in slot 2: not done within 200ms (head 2, tail 5); queued at kernel/src/copy_list.rs:";
+        assert!(error.to_string().contains(text), "{error}");
     }
 }
 
@@ -157,7 +158,9 @@ fn partial_overlap_is_reported_and_equal_ranges_are_not() {
         let error = device_error(rig.copy_list(&[copy(16, 0, 32)], false).map(|_| ()));
         let (src, dst) = (at(&buffer, 0).0, at(&buffer, 16).0);
         assert!(
-            error.to_string().ends_with(&format!("src {src:#x} and dst {dst:#x} of 32 bytes overlap in part")),
+            error
+                .to_string()
+                .contains(&format!("src {src:#x} and dst {dst:#x} of 32 bytes overlap in part; queued at ")),
             "{error}"
         );
         assert_eq!(error.runtime_code(), 507_001);
@@ -177,7 +180,7 @@ fn overlap_as_a_warning_is_counted() {
     }
 }
 
-/// Case 12.
+/// Case 12, 240.
 #[test]
 fn copy_past_the_mapped_pages_fails_at_synchronize() {
     for cpu in CPUS {
@@ -192,6 +195,10 @@ fn copy_past_the_mapped_pages_fails_at_synchronize() {
         let place = format!("stream {}, sq {}, task 0x0 in slot 0: ", info.stream_id, info.sq_id);
         assert!(message.contains(&place) && message.contains(": translation fault: src of 40960 bytes: "), "{message}");
         assert!(message.contains(&format!("leaves its allocation {:#x}..", at(&src, 0).0)), "{message}");
+        let (_, origin) = message.split_once("; queued at ").unwrap_or_else(|| panic!("{cpu:?}: {message}"));
+        let (call, thread) = origin.split_once(" in launch 1 on thread 0 of the 1 acquired at ").expect(origin);
+        assert!(call.starts_with("kernel/src/"), "{cpu:?}: {message}");
+        assert!(thread.contains("testkit/src/rig.rs:") || thread.contains("tests/"), "{cpu:?}: {message}");
         assert_eq!((error.runtime_code(), rig.read(&dst)), (507_001, vec![0; 40960]));
     }
 }

@@ -75,8 +75,8 @@ extern void hcomm_port_refused(const char *who,
                                const void *error);
 
 /*
- Fills `addrs` from the front with up to `count` return addresses of the caller, innermost first; may leave them alone. Only
- asked for while calls are recorded, which a platform in C can't ask for.
+ Fills the `count` elements of `addrs` with return addresses of the caller, innermost first, then 0. Only asked for while calls
+ are recorded, which a platform in C can't ask for.
  */
 extern void hcomm_port_return_addresses(uint64_t *addrs,
                                         size_t count);

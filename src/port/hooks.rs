@@ -31,8 +31,8 @@ unsafe extern "C" {
     /// Function `who` (`whoLen` bytes of UTF-8 without a zero byte at the end, readable as long as the program runs) refuses a call
     /// with `code`, for a log; `error` is for hcomm_refusal_text, during the call.
     pub fn hcomm_port_refused(who: *const c_char, who_len: usize, code: i32, error: *const c_void);
-    /// Fills `addrs` from the front with up to `count` return addresses of the caller, innermost first; may leave them alone. Only
-    /// asked for while calls are recorded, which a platform in C can't ask for.
+    /// Fills the `count` elements of `addrs` with return addresses of the caller, innermost first, then 0. Only asked for while calls
+    /// are recorded, which a platform in C can't ask for.
     pub fn hcomm_port_return_addresses(addrs: *mut u64, count: usize);
 }
 
@@ -255,8 +255,9 @@ macro_rules! export_platform {
                 error: *const c_void,
             ) {
                 // SAFETY: the library hands over a `&'static str` in two parts.
-                let who =
-                    unsafe { ::core::str::from_utf8_unchecked(::core::slice::from_raw_parts(who.cast(), who_len)) };
+                let who = unsafe { ::core::slice::from_raw_parts(who.cast(), who_len) };
+                // SAFETY: the bytes of a `str`.
+                let who = unsafe { ::core::str::from_utf8_unchecked(who) };
                 // SAFETY: the library hands over an error that it holds during the call.
                 Platform::refused(&$platform, who, unsafe { &*error.cast::<$crate::Error>() });
             }

@@ -164,9 +164,9 @@ pub trait Platform {
         let _ = (who, error);
     }
 
-    /// Fills `addrs` from the front with return addresses of the caller, innermost first. What it does not fill is 0.
+    /// Fills `addrs` with return addresses of the caller, innermost first, then 0. Only asked for while calls are recorded.
     fn return_addresses(&self, addrs: &mut [u64]) {
-        let _ = addrs;
+        addrs.fill(0);
     }
 
     /// Stores all 64 bytes of `sqe` into the ring entry at `slot`, as four 16-byte volatile stores in order of address. Only

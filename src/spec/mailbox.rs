@@ -8,7 +8,7 @@ use super::DeviceAddr;
 /// Cores that can have a mailbox.
 pub const MAX_CORES: usize = 2;
 /// Version of everything in this module.
-pub const MAILBOX_VERSION: u32 = 4;
+pub const MAILBOX_VERSION: u32 = 5;
 /// First word of the boot block, "HCBT".
 pub const BOOT_MAGIC: u32 = 0x5442_4348;
 
@@ -149,11 +149,13 @@ pub struct FaultRecord {
 const _: () = assert!(size_of::<FaultRecord>() as u64 <= FAULT_STRIDE);
 
 /// Distance between the rings of refusals of two cores, in bytes.
-pub const REFUSAL_STRIDE: u64 = 4096;
+pub const REFUSAL_STRIDE: u64 = 8192;
 /// Slots of a ring of refusals. It holds one refusal less: the core may be writing the slot of the next one.
 pub const REFUSALS: usize = 32;
 /// 64-bit words that an [`Error`](crate::Error) fits into.
 pub const ERROR_WORDS: usize = 5;
+/// Return addresses of a refused call that are kept.
+pub const REFUSAL_FRAMES: usize = 9;
 
 /// A refused call.
 #[derive(Clone, Copy, Debug)]
@@ -165,8 +167,10 @@ pub struct Refusal {
     pub who_len: u64,
     /// The bytes of the [`Error`](crate::Error).
     pub error: [u64; ERROR_WORDS],
+    /// Return addresses of the call, innermost first, then 0. The first one is in the code that writes this.
+    pub frames: [u64; REFUSAL_FRAMES],
 }
-const _: () = assert!(size_of::<Refusal>() == 64);
+const _: () = assert!(size_of::<Refusal>() == 128);
 
 /// Refusals of one core, the newest ones. Written by the core alone. Written last: `head`.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Records of calls, see [`spec::record`](crate::spec::record): one ring a core, of which the core is the one writer.
 
-use core::ptr::{self, with_exposed_provenance_mut};
+use core::ptr::with_exposed_provenance_mut;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::wait::Wait;
@@ -93,10 +93,6 @@ impl Ring {
             unsafe { &mut *(&raw mut (*self.0).slots).cast::<CallRecord>().add((number % RECORDS as u64) as usize) };
         (record.seq, record.status, record.entry) = (number + 1, status, entry);
         (record.sq_id, record.first, record.count) = (sq_id, first, count);
-        for frame in &mut record.frames {
-            // SAFETY: a field of the record. Volatile, so that no `memset` is made of it.
-            unsafe { ptr::from_mut(frame).write_volatile(0) };
-        }
         io.return_addresses(&mut record.frames);
         // Pairs with the acquire load of the host: a reader that sees the new head sees the record.
         self.head().store(number + 1, Ordering::Release);

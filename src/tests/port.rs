@@ -236,6 +236,7 @@ impl Platform for TestPort {
     }
 
     fn return_addresses(&self, addrs: &mut [u64]) {
+        addrs.fill(0);
         addrs[..2].copy_from_slice(&self.frames);
     }
 

@@ -11,7 +11,7 @@ use hcomm_aicpu::spec::mailbox::{ERROR_WORDS, REFUSAL_STRIDE, REFUSALS, Refusal,
 use hcomm_aicpu::spec::map::REFUSAL_PHYS;
 use hcomm_aicpu::spec::runner::{NAMES_PHYS, NAMES_SIZE};
 
-use crate::{core, memory};
+use crate::{core, fault, memory};
 
 /// Names that the host can read: where each is in this process, and its copy in the low part. Its lock is also that of all
 /// rings: threads without a core share one.
@@ -69,6 +69,8 @@ pub fn note(who: &'static str, error: &Error) {
             (&raw mut (*slot).error).cast::<MaybeUninit<u64>>().add(word).write_volatile(bits);
         }
     }
+    // SAFETY: as above; nothing else refers to the slot.
+    fault::return_addresses(unsafe { &mut (*slot).frames });
     // Pairs with the acquire load of the host: who sees the new count sees the refusal.
     count.store(head + 1, Ordering::Release);
 }

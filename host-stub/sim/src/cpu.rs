@@ -20,6 +20,17 @@ pub struct Returned {
     pub rung: Option<Vec<(u32, u64)>>,
 }
 
+/// A call that a CPU with a program of its own has refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Code that the call gave.
+    pub code: i32,
+    /// Function and reason.
+    pub text: String,
+    /// Return addresses of the call in that program, innermost first.
+    pub frames: Vec<u64>,
+}
+
 /// Why a kernel did not return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CpuFault {
@@ -65,7 +76,7 @@ pub trait Cpu: Send {
     /// itself has none.
     ///
     /// [`What::CallRefused`]: crate::event::What::CallRefused
-    fn take_refused(&mut self, core: usize) -> Vec<RefusedCall> {
+    fn take_refused(&mut self, core: usize) -> Vec<Refused> {
         let _ = core;
         Vec::new()
     }

@@ -6,6 +6,7 @@ use super::alloc::AccessError;
 use super::check::calls::{Refusals, refused_text};
 use super::deadlock::Deadlock;
 use super::decode::{DecodeError, Jetty};
+use super::event::TaskOrigin;
 use super::fabric::TransferError;
 pub use super::ids::QueueName;
 use super::ids::{Leftover, NoSuchNotify, NotifyName};
@@ -159,7 +160,7 @@ debug_is_the_message!(TaskError);
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
     /// A task failed; its queue has stopped.
-    #[error("{queue}, task {task_id:#x} in slot {slot}: {error}")]
+    #[error("{queue}, task {task_id:#x} in slot {slot}: {error}{origin}")]
     Task {
         /// Queue.
         queue: QueueName,
@@ -169,6 +170,8 @@ pub enum DeviceError {
         slot: u32,
         /// Why.
         error: TaskError,
+        /// Who queued it.
+        origin: Box<TaskOrigin>,
     },
     /// A doorbell was wrong; its queue has stopped.
     #[error("{queue}: {error}")]
@@ -237,7 +240,9 @@ pub enum DeviceError {
         error: HostTransferError,
     },
     /// A task was not done in time; its queue has stopped.
-    #[error("{queue}, task {task_id:#x} in slot {slot}: not done within {timeout:?} (head {slot}, tail {tail})")]
+    #[error(
+        "{queue}, task {task_id:#x} in slot {slot}: not done within {timeout:?} (head {slot}, tail {tail}){origin}"
+    )]
     Stalled {
         /// Queue.
         queue: QueueName,
@@ -249,6 +254,8 @@ pub enum DeviceError {
         tail: u32,
         /// The limit.
         timeout: Duration,
+        /// Who queued it.
+        origin: Box<TaskOrigin>,
     },
     /// A queue was taken away before it had run everything that a launch rang. The device itself is well.
     #[error("{queue}: {dropped} tasks were dropped, its thread was {reason}")]

@@ -315,7 +315,8 @@ impl<M: Memory> Scheduler<M> {
         let Some(queue) = self.queue_mut(sq_id) else { return };
         queue.stopped = true;
         let (queue, slot) = (queue.config.name(), queue.head);
-        self.fail(DeviceError::Task { queue, task_id, slot, error });
+        let origin = Box::new(self.shared.events.task_origin(sq_id, slot));
+        self.fail(DeviceError::Task { queue, task_id, slot, error, origin });
     }
 }
 

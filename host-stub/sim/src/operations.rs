@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::check::list::{Check, Level};
-use super::cpu::{CpuFault, Refusals, RefusedCall, Returned};
+use super::cpu::{CpuFault, Refusals, Refused, RefusedCall, Returned};
 use super::decode::{Effect, Until};
 use super::error::{DeviceError, HostTransferError, TaskError};
 use super::event::{Access, AccessKind, NotifyUser, Object, Origin, Range, What};
@@ -218,10 +218,12 @@ impl<M: Memory> Scheduler<M> {
             if !matches!(polled, Ok(None)) {
                 self.read_records_of(Origin { launch: running.launch.number, core: running.core }, true);
             }
-            for RefusedCall { code, text } in self.cpu.take_refused(running.core) {
+            for Refused { code, text, frames } in self.cpu.take_refused(running.core) {
                 let origin = Some(Origin { launch: running.launch.number, core: running.core });
-                self.shared.events.tell(|| What::CallRefused { origin, code, text: text.as_str().into() });
-                running.refused.add(RefusedCall { code, text });
+                let events = &self.shared.events;
+                let site = events.site_in_image(&frames);
+                events.tell(|| What::CallRefused { origin, code, text: text.as_str().into(), site });
+                running.refused.add(RefusedCall { code, text, place: events.place(site) });
             }
             if !matches!(polled, Ok(None)) || now >= running.deadline {
                 running.refused.append(self.cpu.take_refusals(running.core));

@@ -345,7 +345,8 @@ impl<M: Memory> Scheduler<M> {
         queue.stopped = true;
         let (name, slot, tail, addr) = (queue.config.name(), queue.head, queue.rung, queue.slot_addr());
         let task_id = self.shared.memory.load_sqe(addr).map_or(0, |sqe| super::decode::task_id(self.shared.soc, &sqe));
-        self.fail(DeviceError::Stalled { queue: name, task_id, slot, tail, timeout });
+        let origin = Box::new(self.shared.events.task_origin(sq_id, slot));
+        self.fail(DeviceError::Stalled { queue: name, task_id, slot, tail, timeout, origin });
         true
     }
 

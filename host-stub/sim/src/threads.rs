@@ -237,12 +237,10 @@ impl<M: Memory> Threads<M> {
             }
         }
         let handles: Vec<_> = acquired.into_iter().map(|thread| self.publish(&mut table, thread)).collect();
-        self.shared.events.send(|| {
-            let threads = handles.iter().zip(slots).zip(streams);
-            let threads =
-                threads.map(|((handle, sq_id), &stream_id)| AcquiredThread { handle: handle.0, stream_id, sq_id });
-            What::ThreadsAcquired { host: HostThread::current(), threads: threads.collect(), caller }
-        });
+        let threads = handles.iter().zip(slots).zip(streams);
+        let threads =
+            threads.map(|((handle, sq_id), &stream_id)| AcquiredThread { handle: handle.0, stream_id, sq_id });
+        self.shared.events.threads_acquired(threads, caller);
         Ok(handles)
     }
 

@@ -25,7 +25,7 @@ use crate::library::Kernels;
 use crate::log_place::Running;
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::KernelLaunch;
-use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, RefusedCall, Returned};
+use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, Refused, Returned};
 use hcomm_sim::memory::Memory;
 use hcomm_sim::records::RecordReader;
 use hcomm_sim::shared::Shared;
@@ -300,7 +300,7 @@ impl Cpu for LinuxCpu {
         None
     }
 
-    fn take_refused(&mut self, core: usize) -> Vec<RefusedCall> {
+    fn take_refused(&mut self, core: usize) -> Vec<Refused> {
         let mut refused = self.refusals[core].take();
         refused.extend(self.refusals[NO_CORE as usize].take());
         refused

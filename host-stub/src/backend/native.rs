@@ -377,6 +377,7 @@ impl Platform for NativePlatform {
     #[inline(never)]
     fn return_addresses(&self, addrs: &mut [u64]) {
         // More of them than a record has room for: it gets the number under which they are kept.
+        addrs.fill(0);
         if let Some(first) = addrs.first_mut() {
             *first = with_current(SiteId::UNKNOWN, |current| current.shared.events.site()).to_bits();
         }
@@ -386,9 +387,10 @@ impl Platform for NativePlatform {
         let text = format!("{who}: {error}");
         log::warn!(target: TARGET, "{text}");
         with_current((), |current| {
-            let (origin, code) = (Some(current.origin), error.code());
-            lock(&current.refused).add(RefusedCall { code, text: text.clone() });
-            current.shared.events.send(|| What::CallRefused { origin, code, text: text.as_str().into() });
+            let (origin, code, events) = (Some(current.origin), error.code(), &current.shared.events);
+            let site = events.site();
+            lock(&current.refused).add(RefusedCall { code, text: text.clone(), place: events.place(site) });
+            events.send(|| What::CallRefused { origin, code, text: text.as_str().into(), site });
         });
     }
 }

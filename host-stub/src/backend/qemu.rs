@@ -22,7 +22,7 @@ use crate::loader::Image;
 use crate::log_place::{self, LogPlace, Running};
 use hcomm_mapping::SharedMemory;
 use hcomm_sim::KernelLaunch;
-use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, RefusedCall, Returned};
+use hcomm_sim::cpu::{Cpu, CpuFault, KernelEntry, Refused, Returned};
 use hcomm_sim::own_accesses::OwnRange;
 use hcomm_sim::records::RecordReader;
 
@@ -225,7 +225,7 @@ impl Cpu for QemuCpu {
         Some(report::running_text(&self.memory, pc, fp, &Symbols::new(&self.image.elf)))
     }
 
-    fn take_refused(&mut self, _core: usize) -> Vec<RefusedCall> {
+    fn take_refused(&mut self, _core: usize) -> Vec<Refused> {
         self.refusals.take()
     }
 

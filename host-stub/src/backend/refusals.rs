@@ -7,13 +7,13 @@ use std::sync::atomic::{Ordering, fence};
 
 use hcomm_aicpu::Error;
 use hcomm_aicpu::spec::code;
-use hcomm_aicpu::spec::mailbox::{REFUSAL_STRIDE, REFUSALS, Refusal, RefusalRing};
+use hcomm_aicpu::spec::mailbox::{REFUSAL_FRAMES, REFUSAL_STRIDE, REFUSALS, Refusal, RefusalRing};
 use hcomm_aicpu::spec::map::{IMAGE_PHYS, IMAGE_SIZE, REFUSAL_PHYS};
 use zerocopy::TryFromBytes;
 
 use super::log::TARGET;
 use hcomm_mapping::SharedMemory;
-use hcomm_sim::cpu::RefusedCall;
+use hcomm_sim::cpu::Refused;
 use hcomm_sim::memory::Memory;
 
 /// Refusals that can be read: the slot of the oldest one in the ring is where the core may be writing the next.
@@ -28,7 +28,7 @@ pub struct RefusalReader {
     /// Refusals that were seen.
     seen: u64,
     /// Refusals that were read and not yet taken.
-    refused: Vec<RefusedCall>,
+    refused: Vec<Refused>,
 }
 
 impl RefusalReader {
@@ -45,12 +45,12 @@ impl RefusalReader {
         let shown = new.min(HELD).min(head);
         let mut missed = new - shown;
         for number in head - shown..head {
-            let (code, text) = self.refusal(number);
+            let refused = self.refusal(number);
             // Pairs with the release fence of the core. The core may have overwritten the record while it was read.
             fence(Ordering::Acquire);
             if self.head().wrapping_sub(number) <= HELD {
-                log::warn!(target: TARGET, "{text}");
-                self.refused.push(RefusedCall { code, text });
+                log::warn!(target: TARGET, "{}", refused.text);
+                self.refused.push(refused);
             } else {
                 missed += 1;
             }
@@ -62,7 +62,7 @@ impl RefusalReader {
     }
 
     /// Takes what [`drain`](Self::drain) has read.
-    pub fn take(&mut self) -> Vec<RefusedCall> {
+    pub fn take(&mut self) -> Vec<Refused> {
         std::mem::take(&mut self.refused)
     }
 
@@ -71,19 +71,21 @@ impl RefusalReader {
         self.memory.word64(self.phys + offset_of!(RefusalRing, head) as u64).load(Ordering::Acquire)
     }
 
-    /// Code and text.
-    fn refusal(&self, number: u64) -> (i32, String) {
+    fn refusal(&self, number: u64) -> Refused {
         let slot = offset_of!(RefusalRing, slots) + number as usize % REFUSALS * size_of::<Refusal>();
         let word = |offset: usize| self.memory.word64(self.phys + (slot + offset) as u64).load(Ordering::Relaxed);
         let (who, who_len) = (word(offset_of!(Refusal, who)), word(offset_of!(Refusal, who_len)));
         let mut error = [0; size_of::<Error>()];
         self.memory.read_low(self.phys + (slot + offset_of!(Refusal, error)) as u64, &mut error);
+        let frame = |index| word(offset_of!(Refusal, frames) + index * size_of::<u64>());
+        let frames = (1..REFUSAL_FRAMES).map(frame).take_while(|frame| *frame != 0).collect();
         let name = self.name(who, who_len);
-        match Error::try_read_from_bytes(&error) {
+        let (code, text) = match Error::try_read_from_bytes(&error) {
             Ok(error) => (error.code(), format!("{name}: {error}")),
             // The image is not trusted to be built from the same sources.
             Err(_) => (code::HCCL_E_INTERNAL, format!("{name}: refused, unknown reason ({error:x?})")),
-        }
+        };
+        Refused { code, text, frames }
     }
 
     fn name(&self, addr: u64, len: u64) -> String {

@@ -2,8 +2,7 @@
 
 use super::layout;
 
-/// Fills `addrs` with return addresses, innermost first: one for each frame record from `fp` on. What is left of `addrs` stays
-/// as it is.
+/// Fills `addrs` with return addresses, innermost first: one for each frame record from `fp` on. The rest is 0.
 #[inline(never)]
 pub fn walk(mut fp: u64, addrs: &mut [u64]) {
     let stack = layout::stack();
@@ -11,17 +10,15 @@ pub fn walk(mut fp: u64, addrs: &mut [u64]) {
     // record counts only on the stack, aligned, and above the last one.
     let mut floor = stack.start;
     for place in addrs {
-        if !(floor..stack.end).contains(&fp) || !fp.is_multiple_of(16) {
-            break;
+        let mut found = 0;
+        if (floor..stack.end).contains(&fp) && fp.is_multiple_of(16) {
+            // SAFETY: just found to be an aligned pair of words of the stack, which is mapped.
+            let [next, addr] = unsafe { (fp as *const [u64; 2]).read_volatile() };
+            found = addr;
+            floor = fp + 16;
+            fp = if addr == 0 { 0 } else { next };
         }
-        // SAFETY: just found to be an aligned pair of words of the stack, which is mapped.
-        let [next, addr] = unsafe { (fp as *const [u64; 2]).read_volatile() };
-        if addr == 0 {
-            break;
-        }
-        *place = addr;
-        floor = fp + 16;
-        fp = next;
+        *place = found;
     }
 }
 

@@ -76,6 +76,12 @@ impl Platform for Image {
     }
 }
 
+/// Fills `addrs` with return addresses of the caller, innermost first, then 0.
+#[inline(always)]
+pub fn return_addresses(addrs: &mut [u64]) {
+    IMAGE.return_addresses(addrs);
+}
+
 /// Delays by the clock.
 struct Delay;
 

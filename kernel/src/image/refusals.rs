@@ -9,7 +9,7 @@ use hcomm_aicpu::Error;
 use hcomm_aicpu::spec::mailbox::{ERROR_WORDS, REFUSAL_STRIDE, REFUSALS, Refusal, RefusalRing};
 use hcomm_aicpu::spec::map::REFUSAL_PHYS;
 
-use super::cpu;
+use super::{cpu, port};
 
 /// Leaves `error` for the host. The name is one of the image, which the host can read.
 pub fn note(who: &'static str, error: &Error) {
@@ -32,6 +32,8 @@ pub fn note(who: &'static str, error: &Error) {
         // SAFETY: `slot` lies in the ring of this core, which alone writes it, and has `ERROR_WORDS` words for the error.
         unsafe { (&raw mut (*slot).error).cast::<MaybeUninit<u64>>().add(word).write_volatile(bits) };
     }
+    // SAFETY: `slot` lies in the ring of this core, which alone writes it, and nothing else refers to it.
+    port::return_addresses(unsafe { &mut (*slot).frames });
     // Pairs with the acquire load of the host: who sees the new count sees the refusal.
     count.store(head + 1, Ordering::Release);
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use hcomm_aicpu::spec::code;
 
+use crate::event::Place;
+
 /// A call of a kernel that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedCall {
@@ -11,6 +13,8 @@ pub struct RefusedCall {
     pub code: i32,
     /// Function and reason.
     pub text: String,
+    /// Where the kernel called.
+    pub place: Place,
 }
 
 /// Different refusals that are kept of each kind; later ones are only counted.
@@ -79,14 +83,15 @@ impl Refusals {
     }
 }
 
-/// A list: `HcommLocalCopyOnThread: dst is null (code 2, HCCL_E_PTR), 3 times; ..`. Nothing if no call was refused.
+/// A list: `HcommLocalCopyOnThread: dst is null (code 2, HCCL_E_PTR) at FILE:LINE (function), 3 times; ..`. Nothing if no call was
+/// refused.
 impl fmt::Display for Refusals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, Kept { call: RefusedCall { code, text }, count }) in
+        for (index, Kept { call: RefusedCall { code, text, place }, count }) in
             self.lost.iter().chain(&self.others).enumerate()
         {
             let link = if index == 0 { "" } else { "; " };
-            write!(f, "{link}{text} (code {code}, {})", code::name(*code))?;
+            write!(f, "{link}{text} (code {code}, {}){place}", code::name(*code))?;
             if *count > 1 {
                 write!(f, ", {count} times")?;
             }
@@ -108,7 +113,7 @@ mod tests {
     use super::*;
 
     fn call(code: i32, text: &str) -> RefusedCall {
-        RefusedCall { code, text: text.to_owned() }
+        RefusedCall { code, text: text.to_owned(), place: Place::default() }
     }
 
     #[test]

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hcomm_aicpu::spec::record::{CallRecord, EntryPoint};
 
 use super::observer::Observer;
+use super::origin::{TaskOrigin, ThreadIndex};
 use super::owner::TaskOwners;
 use super::recorder::{Recorder, Trace};
 use super::site::{Place, Program, Site, SiteId, Sites};
-use super::what::{Event, HostThread, Origin, Queuer, What};
+use super::what::{AcquiredThread, Caller, Event, HostThread, Origin, Queuer, What};
 use crate::deterministic::Turn;
 
 /// Fills a list with return addresses of the calling thread, innermost first, and leaves what it does not fill as it is.
@@ -46,6 +47,8 @@ struct On {
     turn: Arc<dyn Turn>,
     bus: Arc<Bus>,
     owners: TaskOwners,
+    /// Threads that the host has acquired, by queue.
+    threads: Mutex<HashMap<u32, ThreadIndex>>,
     sites: Arc<Sites>,
     callers: ReturnAddresses,
     /// Which places of the image are in this library.
@@ -103,6 +106,7 @@ impl Feed {
             turn,
             bus: Arc::clone(bus),
             owners: TaskOwners::new(queues),
+            threads: Mutex::default(),
             sites: Arc::default(),
             callers: |_| {},
             library: LibraryPlaces { is_library: Box::new(|_| false), known: Mutex::default() },
@@ -259,6 +263,33 @@ impl Feed {
     /// Who queued the task in `slot`.
     pub fn owner(&self, sq_id: u32, slot: u32) -> Option<Queuer> {
         self.0.as_ref()?.owners.get(sq_id, slot)
+    }
+
+    /// Who queued the task in `slot`, as an error names it.
+    pub fn task_origin(&self, sq_id: u32, slot: u32) -> TaskOrigin {
+        let Some(on) = &self.0 else { return TaskOrigin::default() };
+        let queuer = on.owners.get(sq_id, slot);
+        TaskOrigin {
+            launch: queuer.map(|queuer| queuer.origin.launch),
+            place: self.place(queuer.map_or(SiteId::UNKNOWN, |queuer| queuer.site)),
+            thread: lock(&on.threads).get(&sq_id).cloned(),
+        }
+    }
+
+    /// The calling host thread has acquired `threads` by one call, at `caller`.
+    pub fn threads_acquired(&self, threads: impl ExactSizeIterator<Item = AcquiredThread>, caller: Caller) {
+        let Some(on) = &self.0 else { return };
+        let (line, place) = match caller {
+            Caller::Source(line) => (Some(line), Place::default()),
+            Caller::Site(site) => (None, self.place(site)),
+            Caller::Unknown => (None, Place::default()),
+        };
+        let threads: Arc<[_]> = threads.collect();
+        let indices = threads.iter().enumerate().map(|(index, thread)| {
+            (thread.sq_id, ThreadIndex { index, count: threads.len(), line, place: place.clone() })
+        });
+        lock(&on.threads).extend(indices);
+        self.send(|| What::ThreadsAcquired { host: HostThread::current(), threads, caller });
     }
 
     /// Queue `sq_id` has no tasks: a new one, or one that was reset.

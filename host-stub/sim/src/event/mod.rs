@@ -7,6 +7,7 @@
 //! | [`observer`] | [`Observer`], which every reader implements |
 //! | [`recorder`] | an observer that keeps all events: the [`Trace`] of a device |
 //! | [`owner`] | who queued the task in each slot of a ring |
+//! | [`origin`] | [`TaskOrigin`]: the same as errors of tasks name it, with the thread and the line of the call |
 //! | [`site`] | [`Sites`]: places in programs that events name, as return addresses
 //! | [`chooser`] | [`Chooser`]: who goes on next in deterministic mode, and in an exploration |
 //! | [`access`] | [`Access`]: what a step uses, and whether the order of two steps matters |
@@ -19,6 +20,7 @@ pub mod access;
 pub mod chooser;
 pub mod feed;
 pub mod observer;
+pub mod origin;
 pub mod owner;
 pub mod recorder;
 pub mod site;
@@ -29,6 +31,7 @@ pub use access::{Access, AccessKind, Dependence, Object, dependence};
 pub use chooser::{Actor, Chooser, Seed};
 pub use feed::{Bus, Feed};
 pub use observer::Observer;
+pub use origin::TaskOrigin;
 pub use recorder::Trace;
 pub use site::{Place, Places, Program, Site, SiteId, Sites};
 pub use what::{

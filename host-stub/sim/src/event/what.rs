@@ -333,6 +333,8 @@ pub enum What {
         code: i32,
         /// Function and reason.
         text: Arc<str>,
+        /// Where the kernel called.
+        site: SiteId,
     },
     /// A kernel has learned that the device had carried out every task of a queue before slot `head`.
     Observed {

@@ -438,13 +438,14 @@ impl Builder {
         self.timeline.errors.push((self.now_ns, text));
     }
 
-    fn refused(&mut self, origin: Option<Origin>, code: i32, text: &Arc<str>) {
+    fn refused(&mut self, origin: Option<Origin>, code: i32, text: &Arc<str>, site: SiteId) {
         let Some(Origin { core, .. }) = origin else {
             return self.timeline.errors.push((self.now_ns, Arc::clone(text)));
         };
         let name = self.name("refused call");
         let id = self.point(SliceKind::Call, name, (TrackKind::Core, core as u64));
         self.detail(id, "code", Value::Text(code.to_string().into()));
+        self.called_at(id, site);
         self.find(id, text);
     }
 }
@@ -560,7 +561,7 @@ impl Observer for Builder {
                 self.detail(id, "slots", Value::Number(count.into()));
                 self.called_at(id, site);
             }
-            What::CallRefused { origin, code, ref text } => self.refused(origin, code, text),
+            What::CallRefused { origin, code, ref text, site } => self.refused(origin, code, text, site),
             What::Observed { origin, sq_id, head, .. } => {
                 let name = self.name("queue has drained");
                 let id = self.point(SliceKind::Call, name, (TrackKind::Core, origin.core as u64));
