@@ -165,15 +165,17 @@ card-test: linux card-package ## run the tests of a card's queue, library and ba
 		QEMU_CPU=$$cpu cargo test --locked -p hcomm-tests --test card_kernels; \
 		QEMU_CPU=$$cpu HCOMM_TEST_DEVICE=fake-card HCOMM_TEST_CPU=linux cargo test --locked -p hcomm-tests --test blackbox; \
 	done
-	HCOMM_TEST_DEVICE=fake-card HCOMM_TEST_CPU=native cargo test --locked -p hcomm-tests --test blackbox
+	set -e; for product in atlas-350 atlas-800t-a2; do \
+		HCOMM_TEST_DEVICE=fake-card HCOMM_TEST_CPU=native HCOMM_TEST_PRODUCT=$$product cargo test --locked -p hcomm-tests --test blackbox; \
+	done
 
 # DEVICE: sim, fake-card or card:N; CPU: native, qemu or linux. Without CPU: fake-card runs natively, and as AArch64 code on the oldest core
-# that an AI CPU may be and on one with all that QEMU knows.
+# that an AI CPU may be and on one with all that QEMU knows; natively also as an Ascend910B.
 test-blackbox: image linux card-package ## run the tests that every device passes; DEVICE=sim, fake-card or card:N, CPU=native, qemu or linux
 	set -e; export HCOMM_TEST_DEVICE="$(or $(DEVICE),$(HCOMM_TEST_DEVICE),sim)"; cpu="$(or $(CPU),$(HCOMM_TEST_CPU))"; \
 	run() { HCOMM_TEST_CPU=$$1 cargo test --locked -p hcomm-tests --test blackbox -- --nocapture; }; \
 	case "$$HCOMM_TEST_DEVICE,$$cpu" in \
-		fake-card,) run native; for model in cortex-a53 max; do QEMU_CPU=$$model run linux; done ;; \
+		fake-card,) run native; HCOMM_TEST_PRODUCT=atlas-800t-a2 run native; for model in cortex-a53 max; do QEMU_CPU=$$model run linux; done ;; \
 		*,) run native ;; \
 		*) run "$$cpu" ;; \
 	esac

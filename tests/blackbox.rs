@@ -180,6 +180,48 @@ fn a_refused_call_ends_its_kernel_and_nothing_else() {
     assert_eq!(bench.rig.read(&dst), [7; 64]);
 }
 
+/// Case 418.
+#[test]
+fn a_task_that_fails_stops_its_queue_and_is_named_when_the_wait_for_it_is_over() {
+    let bench = Bench::with_limit(1, 1, 2);
+    if matches!(bench.rig.device.options().device, Some(DeviceKind::Card(_))) {
+        eprintln!("not run on a card: what a task that fails does to the queues of other programs is not known");
+        return;
+    }
+    let thread = bench.threads[0];
+    // Nothing records it.
+    let error = bench.run(&[wait(thread, 0, 1)]).unwrap_err();
+    match &error {
+        Error::Card(CardError::Stream { task, .. }) => assert_eq!((task.thread, task.kind), (thread.0, 1), "{error}"),
+        error => assert!(!bench.is_card() && error.to_string().contains("was not recorded within 1 s"), "{error}"),
+    }
+    if bench.is_card() {
+        // A kernel that fails on such a queue can record no end notify.
+        let error = bench.run(&[copy(thread, DeviceAddr(0), DeviceAddr(0), 64)]).unwrap_err();
+        assert!(matches!(&error, Error::Card(CardError::Kernel(failed)) if failed.code == 2), "{error}");
+    }
+}
+
+/// Case 419.
+#[test]
+fn a_kernel_that_panics_ends_with_an_error_and_the_next_one_runs() {
+    let bench = Bench::new(1, 0);
+    if !bench.is_card() {
+        eprintln!("not run on the simulated device: tests of its own cover panics");
+        return;
+    }
+    let (src, dst) = (bench.rig.buffer(&[7; 64]), bench.rig.buffer(&[0; 64]));
+    let good = copy(bench.threads[0], dst.addr(), src.addr(), 64);
+    for _ in 0..3 {
+        let error = bench.run(&[good, call(Call::PANIC, &[])]).unwrap_err();
+        let Error::Card(CardError::Kernel(failed)) = &error else { panic!("{error}") };
+        assert_eq!((failed.state, failed.code, failed.end), (CardState::FAILED, 4, CardEnd::RECORDED), "{error}");
+        assert!(failed.reason.contains("panicked at ") && failed.reason.contains("call_list.rs"), "{error}");
+    }
+    bench.run(&[good]).unwrap();
+    assert_eq!(bench.rig.read(&dst), [7; 64]);
+}
+
 /// Case 413.
 #[test]
 fn a_wait_of_the_host_has_a_limit_and_goes_on() {

@@ -238,6 +238,7 @@ impl Device {
                 false => options.deadlock_limit,
             },
             is_debugged: options.gdb.is_some(),
+            failed_tasks: options.failed_tasks.clone(),
         };
         let kernel_faults = Mutex::new(FaultCounter::new(&options.faults));
         let port = fabric.join(memory.slot() as u32, &shared);

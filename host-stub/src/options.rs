@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use hcomm_aicpu::spec::queue::DEFAULT_DEPTH;
@@ -16,7 +17,7 @@ use crate::trace::file::{TRACE_VAR, TraceFile};
 use hcomm_sim::check::list::{CHECK_VAR, Check, Checks};
 use hcomm_sim::deadlock::{self, LIMIT_VAR};
 use hcomm_sim::fault::{Fault, FaultPlan};
-use hcomm_sim::scheduler::SchedulerConfig;
+use hcomm_sim::scheduler::{FailedTask, SchedulerConfig};
 
 /// How long a kernel may take if nothing else is said.
 pub(crate) const LAUNCH_TIMEOUT: Duration = Duration::from_secs(1900);
@@ -120,6 +121,8 @@ pub struct DeviceOptions {
     /// File that the timeline of the run is written to when the device closes, see docs/trace.md. `None`: the one that
     /// `HCOMM_SIM_TRACE` names, and without that variable none.
     pub trace: Option<PathBuf>,
+    /// Who is told of tasks that fail. With it the simulated device does not fail: the queue of the task stops alone, as on a card.
+    pub failed_tasks: Option<Sender<FailedTask>>,
     /// How long a host thread may wait while the device can make no progress, but other threads of the process could
     /// still record a notify; after that the device fails with 507048. A deadlock that no thread can end is reported at
     /// once. `None`: the seconds in `HCOMM_SIM_DEADLOCK_LIMIT`; without that variable waits keep their own limits. In
@@ -151,6 +154,7 @@ impl Default for DeviceOptions {
             watchdog: Duration::from_secs(10),
             record: false,
             trace: None,
+            failed_tasks: None,
             deadlock_limit: None,
             checks: None,
         }

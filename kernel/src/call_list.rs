@@ -53,6 +53,9 @@ impl Call {
     /// `HcommAclrtNotifyWaitOnThread`.
     pub const ACLRT_NOTIFY_WAIT: u64 = 15;
 
+    /// Not a function of the library: the kernel panics.
+    pub const PANIC: u64 = 16;
+
     /// Calls the function and returns its code; 5 for an unknown number.
     fn run(&self) -> i32 {
         let [a, b, c, d, e, f] = self.args;
@@ -76,6 +79,7 @@ impl Call {
             Self::RELEASE_COMM => unsafe { abi::HcommReleaseComm(with_exposed_provenance(a as usize)) },
             Self::ACLRT_NOTIFY_RECORD => abi::HcommAclrtNotifyRecordOnThread(a, b),
             Self::ACLRT_NOTIFY_WAIT => abi::HcommAclrtNotifyWaitOnThread(a, b, c as u32),
+            Self::PANIC => panic!("call {:#x} of a list", Self::PANIC),
             _ => HCCL_E_NOT_SUPPORT,
         }
     }

@@ -6,10 +6,12 @@ use std::ffi::c_void;
 use std::path::PathBuf;
 use std::ptr::without_provenance_mut;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hcomm_aicpu::spec::thread::ThreadHandle;
 use host_stub::product::Product;
+use host_stub::sim::scheduler::FailedTask;
 use host_stub::{Checks, Comm, CommOptions, Cpu, Device, DeviceKind, DeviceOptions, Notify, Stream};
 
 use crate::codes;
@@ -154,8 +156,10 @@ pub fn current() -> Result<Arc<Open>, i32> {
 
 impl Open {
     fn new(config: &Config) -> Result<Self, String> {
+        let (failed, failures) = channel();
         let options = DeviceOptions {
             device: Some(DeviceKind::Sim),
+            failed_tasks: Some(failed),
             cpu: config.cpu,
             product: config.product,
             // The checks of the simulator follow the calls of its own device library.
@@ -166,9 +170,10 @@ impl Open {
         let comm =
             Comm::with_options(&device, CommOptions { ccl_buffer: Some(1) }).map_err(|error| error.to_string())?;
         let loader = Loader::new(config)?;
-        let driver = Driver::new(&device, config, &loader)?;
+        let driver = Arc::new(Driver::new(&device, config, &loader)?);
+        report_failures(&driver, failures).map_err(|error| error.to_string())?;
         let number = OPENED.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(Self { objects: Mutex::default(), driver: Arc::new(driver), loader, comm, device, number })
+        Ok(Self { objects: Mutex::default(), driver, loader, comm, device, number })
     }
 
     /// A handle for an object.
@@ -208,6 +213,25 @@ impl Open {
         }
     }
 }
+
+/// Hands failed tasks on to the stand-in of the driver, as long as there is a device.
+fn report_failures(driver: &Arc<Driver>, failures: Receiver<FailedTask>) -> std::io::Result<()> {
+    let driver = Arc::downgrade(driver);
+    let run = move || {
+        for FailedTask { sq_id, task_id, error } in failures {
+            log(format_args!("{error}"));
+            let Some(driver) = driver.upgrade() else { continue };
+            let words = [sq_id, task_id, FAILED, error.runtime_code() as u32, 0].map(u64::from);
+            if let Err(code) = driver.tell("fake_hal_fail", &words) {
+                log(format_args!("the failure is not reported: {code}"));
+            }
+        }
+    };
+    std::thread::Builder::new().name("failures".to_owned()).spawn(run).map(drop)
+}
+
+/// Kind of a report: an error.
+const FAILED: u32 = 1;
 
 /// What a function of the runtime gives for a result.
 pub fn code(result: Result<(), i32>) -> i32 {

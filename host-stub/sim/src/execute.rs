@@ -11,7 +11,7 @@ use super::memory::{Memory, OutsideHbm};
 use super::notify::RecordedBy;
 use super::queue::{HwQueue, QueueConfig, QueueWait, Registers};
 use super::reduce::Reduce;
-use super::scheduler::Scheduler;
+use super::scheduler::{FailedTask, Scheduler};
 use super::vector_clock::VectorClock;
 
 impl<M: Memory> Scheduler<M> {
@@ -316,7 +316,14 @@ impl<M: Memory> Scheduler<M> {
         queue.stopped = true;
         let (queue, slot) = (queue.config.name(), queue.head);
         let origin = Box::new(self.shared.events.task_origin(sq_id, slot));
-        self.fail(DeviceError::Task { queue, task_id, slot, error, origin });
+        let error = DeviceError::Task { queue, task_id, slot, error, origin };
+        match &self.config.failed_tasks {
+            Some(told) => {
+                // Without a reader there is nothing to tell: the queue has stopped.
+                let _ = told.send(FailedTask { sq_id, task_id, error });
+            }
+            None => self.fail(error),
+        }
     }
 }
 

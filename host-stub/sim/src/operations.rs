@@ -134,9 +134,14 @@ impl<M: Memory> Scheduler<M> {
                         return self.not_yet(id, op);
                     }
                     let notify = self.notifies.name(notify_id);
-                    stream.ops.push_front(op);
-                    self.fail(stream_error(id, TaskError::WaitTimeout { notify, timeout_s }));
-                    return true;
+                    let error = stream_error(id, TaskError::WaitTimeout { notify, timeout_s });
+                    if self.config.failed_tasks.is_none() {
+                        stream.ops.push_front(op);
+                        self.fail(error);
+                        return true;
+                    }
+                    stream.wait = None;
+                    Some(error)
                 }
                 Err(error) => Some(stream_error(id, error.into())),
             },

@@ -15,7 +15,7 @@ mod turns;
 
 pub(crate) use queues::Observed;
 pub use run::{run, run_by_turns};
-pub use state::{Scheduler, SchedulerConfig};
+pub use state::{FailedTask, Scheduler, SchedulerConfig};
 
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;

@@ -54,6 +54,9 @@ pub enum CardError {
     /// The kernel has started a batch and not ended it.
     #[error("the kernel has left a batch open: its staged tasks were dropped")]
     BatchLeftOpen,
+    /// The kernel has panicked.
+    #[error("the kernel has panicked")]
+    Panicked,
     /// A call of the device crate.
     #[error(transparent)]
     Refused(#[from] Error),
@@ -69,7 +72,7 @@ impl CardError {
             Self::InUse(_) => code::HCCL_E_AGAIN,
             Self::BadThread(_) | Self::EmptySlot(_) => code::HCCL_E_NOT_FOUND,
             Self::Open(_) | Self::Hal(_) => code::HCCL_E_DRV,
-            Self::BatchLeftOpen => code::HCCL_E_INTERNAL,
+            Self::BatchLeftOpen | Self::Panicked => code::HCCL_E_INTERNAL,
             Self::Refused(error) => error.code(),
         }
     }

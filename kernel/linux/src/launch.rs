@@ -16,6 +16,7 @@ use hcomm_aicpu::{Error, Peer, Thread, timeout};
 use hcomm_hal::Hal;
 
 use crate::error::CardError;
+use crate::guard::guarded;
 use crate::platform::{DEVICE, FreeCore, Reason, take_reason};
 use crate::threads::{self, Entered};
 use crate::{line::Line, log as card_log};
@@ -92,13 +93,12 @@ fn on_a_core(head: &CardLaunch, run: impl FnOnce() -> Result<i32, Error>) -> (Re
     let kernel = || {
         // What the kernel before on this thread of execution has left.
         take_reason();
-        let result = timeout::set_sq_full(seconds(head.timeout_ms)).and_then(|()| run());
+        let run = || timeout::set_sq_full(seconds(head.timeout_ms)).and_then(|()| run());
+        let result = guarded(run).map_or(Err(CardError::Panicked), |result| result.map_err(CardError::from));
         (result, take_reason())
     };
     match DEVICE.run(core.0, kernel) {
-        Ok(((result, reason), end)) if result != Ok(HCCL_SUCCESS) || !end.batch_left_open => {
-            (result.map_err(CardError::from), reason)
-        }
+        Ok(((result, reason), end)) if result != Ok(HCCL_SUCCESS) || !end.batch_left_open => (result, reason),
         Ok((_, _)) => (Err(CardError::BatchLeftOpen), Reason::EMPTY),
         Err(_) => (Err(CardError::NoCore), Reason::EMPTY),
     }

@@ -17,10 +17,13 @@
 
 mod current;
 mod error;
+mod guard;
 mod launch;
 mod line;
 mod log;
 mod own;
+#[cfg(feature = "panic-handler")]
+mod panic_handler;
 mod platform;
 mod probe;
 mod threads;

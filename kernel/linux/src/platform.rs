@@ -40,6 +40,13 @@ fn note(text: core::fmt::Arguments<'_>) {
     }
 }
 
+/// Keeps the message of a panic as the reason of the calling thread's kernel. If the kernel has panicked while it was writing one, that is lost.
+#[cfg(feature = "panic-handler")]
+pub fn note_panic(info: &core::panic::PanicInfo<'_>) {
+    let Some(mut reason) = current::place().and_then(|place| REASONS[place].try_lock()) else { return };
+    *reason = Reason::new(format_args!("{info}"));
+}
+
 /// Cores that run a kernel, a bit for each.
 static CORES: AtomicU64 = AtomicU64::new(0);
 const _: () = assert!(MAX_CORES == 64);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use super::halt_watch::HaltWatch;
@@ -13,6 +14,7 @@ use super::turns::Turns;
 use crate::cpu::Cpu;
 use crate::decode::Jetty;
 use crate::engine::EnginePool;
+use crate::error::DeviceError;
 use crate::fabric::{ChannelEnd, Port};
 use crate::fault::{FaultCounter, FaultPlan};
 use crate::hosts::{self, HostThreads};
@@ -34,6 +36,20 @@ pub struct SchedulerConfig {
     pub deadlock_limit: Option<Duration>,
     /// Whether a debugger may stop the AI CPU for any time: no limit of a kernel, a wait or a task counts.
     pub is_debugged: bool,
+    /// Who is told of tasks that fail, in place of a failure of the device: their queue stops alone, as on a card, and a wait of a stream
+    /// that comes to its limit is an error of the stream alone.
+    pub failed_tasks: Option<Sender<FailedTask>>,
+}
+
+/// A task that has failed.
+#[derive(Clone, Debug)]
+pub struct FailedTask {
+    /// Its queue, which has stopped.
+    pub sq_id: u32,
+    /// Its id.
+    pub task_id: u32,
+    /// Why.
+    pub error: DeviceError,
 }
 
 impl Default for SchedulerConfig {
@@ -44,6 +60,7 @@ impl Default for SchedulerConfig {
             overlap_is_warning: false,
             deadlock_limit: None,
             is_debugged: false,
+            failed_tasks: None,
         }
     }
 }
