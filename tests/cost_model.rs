@@ -7,7 +7,7 @@ use hcomm_testkit::cli::{command, host_stub, json, stdout};
 use hcomm_testkit::{Folder, Rig};
 use host_stub::sim::cost::CostModel;
 use host_stub::sim::event::{Event, What};
-use host_stub::{DeviceOptions, Error, Model, explore};
+use host_stub::{Cluster, CommOptions, DeviceOptions, Error, Model, explore};
 
 /// Numbers of which each sum is told apart from the others.
 fn costs() -> CostModel {
@@ -100,6 +100,11 @@ fn model_is_refused_where_time_is_not_the_models() {
     let error = host_stub::Device::open(options(DeviceOptions::default())).err().unwrap();
     assert!(matches!(error, Error::ModelNeedsNative), "{error}");
     let native = || options(DeviceOptions::native());
+    let ranks = Cluster::with_options(2, &native(), CommOptions::default()).err().unwrap();
+    assert!(matches!(ranks, Error::ModelOfOneDevice), "{ranks}");
+    let mut collective = command();
+    let output = collective.args(["collective", "all_gather", "--ranks", "2"]).env("HCOMM_SIM_MODEL", "stock").output();
+    assert_eq!(output.unwrap().status.code(), Some(3));
     let limits = explore::Limits::default();
     let open = || -> Result<(), Error> { host_stub::Device::open(native()).map(drop) };
     let failure = explore::try_explore(explore::Strategy::Exhaustive, limits, open).unwrap_err();
@@ -133,7 +138,10 @@ fn time_of_a_run_is_called_that_of_the_model() {
     };
     assert!(text("256").ends_with(" us (model stock: computed, not the time of a card)"), "{}", text("256"));
     assert_eq!(text("256"), text("256"));
-    let output = host_stub(["--json", "run", "--cpu", "native", "--model", "stock", "--len", "5000256", "--seed", "1"]);
+    let (folder, args) = (Folder::new("model_time"), ["--json", "run", "--cpu", "native", "--model", "stock"]);
+    let trace = folder.path("t.json");
+    let output = command().args(args).args(["--len", "5000256", "--seed", "1", "--trace", &trace]).output().unwrap();
+    assert!(std::fs::read_to_string(&trace).unwrap().contains("\"clocks\":[\"model\"]"));
     let (long, short) = (json(&output)["model_ns"].as_u64().unwrap(), text("256"));
     // 5,000,000 bytes more are 100 us at 50,000 bytes a microsecond.
     let short: f64 = short.split_whitespace().nth(2).unwrap().parse().unwrap();

@@ -65,7 +65,7 @@ use hcomm_sim::shared::{DeviceCounters, FirstError, Shared};
 use hcomm_sim::threads::{RefusedDoorbell, Threads};
 use hcomm_sim::timeline::builder::Builder;
 use hcomm_sim::timeline::finding;
-use hcomm_sim::timeline::model::Timeline;
+use hcomm_sim::timeline::model::{Clock, Timeline};
 
 /// Counts of a device since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -155,6 +155,9 @@ impl Device {
         if schedule.is_some() && options.cpu != Cpu::Native {
             process::note_unsupported(&Error::NotExplored);
             return Err(Error::NotExplored);
+        }
+        if options.model.is_some() && !fabric.is_empty() {
+            return Err(Error::ModelOfOneDevice);
         }
         if schedule.is_some() && options.model.is_some() {
             process::note_unsupported(&Error::ModelNotExplored);
@@ -555,13 +558,13 @@ impl Device {
     /// [`TraceFormat::write`]: crate::trace::TraceFormat::write
     pub fn timeline(&self) -> Timeline {
         if self.0.card().is_some() {
-            return Builder::new(self.slot(), false).timeline(&|_| None);
+            return Builder::new(self.slot(), Clock::Real).timeline(&|_| None);
         }
         match &self.0.recording {
             Some(recording) => recording.timeline(),
             None => {
                 let shared = &self.0.shared;
-                let mut builder = Builder::new(self.slot(), self.0.options.deterministic.is_some());
+                let mut builder = Builder::new(self.slot(), clock_of(&self.0.options));
                 self.trace().events.iter().for_each(|event| builder.on(event));
                 let runner = self.0.linux.as_ref().map(|_| Arc::clone(&shared.memory));
                 let places = ProgramPlaces { image: self.0.image.clone(), runner };
@@ -614,6 +617,15 @@ struct Events {
     feed: Feed,
     findings: Option<Arc<Findings>>,
     recording: Option<Arc<Recording>>,
+}
+
+/// What times of a device with complete options are.
+fn clock_of(options: &DeviceOptions) -> Clock {
+    match (&options.model, options.deterministic) {
+        (Some(_), _) => Clock::Model,
+        (None, Some(_)) => Clock::Virtual,
+        (None, None) => Clock::Real,
+    }
 }
 
 /// Where the events of a device go, what the checks find, and what is on its way to a trace file.
@@ -670,7 +682,7 @@ fn feed(
     }
     if let Some(file) = file {
         let lines = Lines::new(sites, places());
-        let begun = Recording::begin(&file, memory.slot(), options.deterministic.is_some(), findings.clone(), lines);
+        let begun = Recording::begin(&file, memory.slot(), clock_of(options), findings.clone(), lines);
         feed.observe(begun.observer());
         recording = Some(begun);
     }

@@ -153,6 +153,9 @@ pub enum Error {
         "a cost model is for deterministic mode, and that is for the native cpu only: open the device with Cpu::Native"
     )]
     ModelNeedsNative,
+    /// A second device beside one, with a cost model.
+    #[error("a cost model is for one device: transfers between devices have no cost in it")]
+    ModelOfOneDevice,
     /// Exploration of schedules with a cost model.
     #[error(
         "schedules are not explored with a cost model: with one, time and engines decide who goes on; leave the model out \

@@ -159,9 +159,14 @@ fn acl_code_of(error: &Error) -> i32 {
         Error::Timeout { .. } => ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
         Error::Load(LoadError::NoSuchKernel { .. }) => ACL_ERROR_KERNEL_NOT_FOUND,
         Error::WrongCpu(_) | Error::Load(LoadError::Library { .. }) => ACL_ERROR_OP_LOAD_FAILED,
-        Error::BadLaunchEnd(_) | Error::BadChecks(_) | Error::BadPort(_) | Error::DebuggerNeedsQemu => {
-            ACL_ERROR_INVALID_PARAM
-        }
+        Error::BadLaunchEnd(_)
+        | Error::BadChecks(_)
+        | Error::BadPort(_)
+        | Error::DebuggerNeedsQemu
+        | Error::Model(_)
+        | Error::ModelNeedsNative
+        | Error::ModelOfOneDevice
+        | Error::ModelNotExplored => ACL_ERROR_INVALID_PARAM,
         _ => ACL_ERROR_RT_FAILURE,
     }
 }
@@ -172,9 +177,14 @@ fn hccl_code_of(error: &Error) -> i32 {
         Error::Access(_) | Error::OutsideHbm(_) | Error::Free(_) => code::HCCL_E_PARA,
         Error::BadThreadCount(_) | Error::BadNotifyCount(_) | Error::BadDepth(_) => code::HCCL_E_PARA,
         Error::BadBuffSize(_) | Error::ZeroCclBuffer => code::HCCL_E_PARA,
-        Error::BadLaunchEnd(_) | Error::BadChecks(_) | Error::BadPort(_) | Error::DebuggerNeedsQemu => {
-            code::HCCL_E_PARA
-        }
+        Error::BadLaunchEnd(_)
+        | Error::BadChecks(_)
+        | Error::BadPort(_)
+        | Error::DebuggerNeedsQemu
+        | Error::Model(_)
+        | Error::ModelNeedsNative
+        | Error::ModelOfOneDevice
+        | Error::ModelNotExplored => code::HCCL_E_PARA,
         Error::Comm(CommError::BadName(_) | CommError::NameTaken(_)) => code::HCCL_E_PARA,
         Error::Refused(refusal) => refusal.code(),
         Error::Argument(error) => error.code(),

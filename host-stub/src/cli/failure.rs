@@ -84,7 +84,8 @@ impl From<Error> for Failure {
             | Error::NotDeterministic
             | Error::NotExplored
             | Error::ModelNeedsNative
-            | Error::ModelNotExplored => Self::Unsupported(text),
+            | Error::ModelNotExplored
+            | Error::ModelOfOneDevice => Self::Unsupported(text),
             Error::Model(_) => Self::Usage(text),
             Error::MissingTool { .. } | Error::CorePlugin(_) | Error::CoreUnavailable(_) => Self::Unsupported(text),
             Error::Device(error) | Error::AlreadyFailed(error) => Self::Runtime(text, error.runtime_code()),

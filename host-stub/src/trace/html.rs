@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use hcomm_sim::timeline::model::Timeline;
+use hcomm_sim::timeline::model::{Clock, Timeline};
 
 use super::json::{quoted, value};
 use super::schema::{SCHEMA, SCHEMA_VERSION, ends};
@@ -47,8 +47,14 @@ pub(super) fn write(timelines: &[Timeline], out: &mut dyn Write) -> io::Result<(
 }
 
 fn device<'t>(timeline: &'t Timeline, names: &mut Names<'t>, out: &mut dyn Write) -> io::Result<()> {
-    let Timeline { device, is_virtual, lost, .. } = timeline;
-    write!(out, "{{\"device\":{device},\"virtual\":{is_virtual},\"lost\":{lost},\"order\":{:?},", timeline.order())?;
+    let Timeline { device, clock, lost, .. } = timeline;
+    write!(
+        out,
+        "{{\"device\":{device},\"virtual\":{},\"clock\":\"{}\",\"lost\":{lost},\"order\":{:?},",
+        *clock != Clock::Real,
+        clock.name(),
+        timeline.order()
+    )?;
     let tracks = timeline.tracks.iter();
     let tracks = tracks.map(|track| format!("[{},{}]", quoted(track.kind.name()), quoted(&track.name)));
     write!(out, "\"tracks\":[{}],\n\"slices\":[", tracks.collect::<Vec<_>>().join(","))?;

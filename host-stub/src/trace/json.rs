@@ -47,7 +47,7 @@ pub(super) fn value(value: &Value) -> String {
 
 pub(super) fn write(timelines: &[Timeline], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{{\"schema\":{},\"version\":{SCHEMA_VERSION},\"displayTimeUnit\":\"ns\",", quoted(SCHEMA))?;
-    let clocks = timelines.iter().map(|timeline| quoted(if timeline.is_virtual { "virtual" } else { "real" }));
+    let clocks = timelines.iter().map(|timeline| quoted(timeline.clock.name()));
     let lost: u64 = timelines.iter().map(|timeline| timeline.lost).sum();
     writeln!(out, "\"clocks\":[{}],\"lost\":{lost},\"traceEvents\":[", clocks.collect::<Vec<_>>().join(","))?;
     let mut events = Events { out, line: String::new(), is_first: true };

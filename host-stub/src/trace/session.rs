@@ -15,7 +15,7 @@ use hcomm_sim::event::{Event, Observer};
 use hcomm_sim::shared::Shared;
 use hcomm_sim::timeline::builder::Builder;
 use hcomm_sim::timeline::finding;
-use hcomm_sim::timeline::model::Timeline;
+use hcomm_sim::timeline::model::{Clock, Timeline};
 
 use super::at_exit;
 use super::file::{TraceFile, TraceFormat};
@@ -66,7 +66,7 @@ impl Recording {
     pub(crate) fn begin(
         file: &TraceFile,
         slot: usize,
-        is_virtual: bool,
+        clock: Clock,
         findings: Option<Arc<Findings>>,
         lines: Lines,
     ) -> Arc<Self> {
@@ -81,10 +81,10 @@ impl Recording {
         let session = &mut sessions[index];
         let since = u64::try_from(session.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let recording = Arc::new(Self {
-            builder: Mutex::new(Builder::new(slot, is_virtual)),
+            builder: Mutex::new(Builder::new(slot, clock)),
             findings,
             lines,
-            opened_ns: if is_virtual { 0 } else { since },
+            opened_ns: if clock == Clock::Real { since } else { 0 },
             device: Mutex::default(),
             file: file.clone(),
         });

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hcomm_sim::timeline::model::{Slice, Timeline};
+use hcomm_sim::timeline::model::{Clock, Slice, Timeline};
 
 use super::schema::ends;
 
@@ -86,7 +86,11 @@ pub fn picture(timeline: &Timeline) -> String {
     ));
     picture.add(format_args!("<title>Timeline of a simulated device</title>\n<style>\n{STYLE}</style>"));
     picture.add(format_args!(r#"<rect class="ground" width="{WIDTH}" height="{height}"/>"#));
-    let clock = if timeline.is_virtual { "virtual time" } else { "time" };
+    let clock = match timeline.clock {
+        Clock::Real => "time",
+        Clock::Virtual => "virtual time",
+        Clock::Model => "model time",
+    };
     let length = last_ns - first_ns;
     let title = format!("device {}, {length} ns of {clock}", timeline.device);
     picture.add(format_args!(r#"<text class="faint" x="10" y="21">{title}</text>"#));

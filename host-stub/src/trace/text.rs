@@ -18,7 +18,7 @@ impl std::fmt::Display for Seconds {
 pub(super) fn write(timelines: &[Timeline], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{SCHEMA} version {SCHEMA_VERSION}")?;
     for timeline in timelines {
-        let clock = if timeline.is_virtual { "virtual" } else { "real" };
+        let clock = timeline.clock.name();
         writeln!(out, "\ndevice {}, {clock} time in seconds, {} slices lost", timeline.device, timeline.lost)?;
         for id in timeline.order() {
             let track = &timeline.tracks[id as usize];

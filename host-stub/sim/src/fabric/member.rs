@@ -107,6 +107,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<M> Fabric<M> {
+    /// Whether it has no device.
+    pub fn is_empty(&self) -> bool {
+        lock(&self.members).is_empty()
+    }
+
     /// Adds the device in slot `device`, which is that of `shared`.
     pub fn join(self: &Arc<Self>, device: u32, shared: &Arc<Shared<M>>) -> Port<M> {
         let member = Member {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::memory::Allocations;
-use super::model::{About, Arrow, ArrowKind, Slice, SliceId, SliceKind, Timeline, TrackKind, Value};
+use super::model::{About, Arrow, ArrowKind, Clock, Slice, SliceId, SliceKind, Timeline, TrackKind, Value};
 use super::tracks::{ThreadName, Tracks};
 use crate::error::DeviceError;
 use crate::event::{Caller, Event, HostThread, NotifyUser, Observer, Origin, Queuer, Range, SiteId, TaskPlace, What};
@@ -78,8 +78,8 @@ pub struct Builder {
 
 impl Builder {
     /// For the device in slot `device` of the process.
-    pub fn new(device: usize, is_virtual: bool) -> Self {
-        Self { timeline: Timeline { device, is_virtual, ..Timeline::default() }, ..Self::default() }
+    pub fn new(device: usize, clock: Clock) -> Self {
+        Self { timeline: Timeline { device, clock, ..Timeline::default() }, ..Self::default() }
     }
 
     /// Slices so far.
@@ -616,7 +616,7 @@ mod tests {
 
     /// A timeline of events, one each microsecond.
     fn timeline(events: Vec<What>) -> Timeline {
-        let mut builder = Builder::new(2, false);
+        let mut builder = Builder::new(2, Clock::Real);
         for (at, what) in (1..).zip(events) {
             builder.on(&Event { at: Duration::from_micros(at), device: 2, what });
         }

@@ -124,6 +124,29 @@ impl std::fmt::Display for Value {
     }
 }
 
+/// What the times of a timeline are. None is that of a card.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// Time of this computer.
+    #[default]
+    Real,
+    /// Turns of deterministic mode.
+    Virtual,
+    /// Deterministic mode with a cost model.
+    Model,
+}
+
+impl Clock {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Real => "real",
+            Self::Virtual => "virtual",
+            Self::Model => "model",
+        }
+    }
+}
+
 /// What a finding can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
@@ -210,8 +233,8 @@ pub struct Arrow {
 pub struct Timeline {
     /// Slot of the device in the process.
     pub device: usize,
-    /// Whether the time is the virtual one of deterministic mode.
-    pub is_virtual: bool,
+    /// What the times are.
+    pub clock: Clock,
     /// Rows.
     pub tracks: Vec<Track>,
     /// Slices, in the order in which they began.
