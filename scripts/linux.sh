@@ -40,9 +40,10 @@ cp "$BUILT/hcomm-runner" "$work/hcomm-runner"
 mv "$work/hcomm-runner" "$OUT/"
 
 # The stock kernels, which call the entry points of libccl_kernel.so. Only kernels are exported.
+# Its own libccl_kernel.so takes limits as float, as the newest of the vendor's do.
 sed 's/#.*//; /^[[:space:]]*$/d' kernel/linux/kernels.txt > "$work/kernels"
 { echo '{ global:'; sed 's/$/;/' "$work/kernels"; echo 'local: *; };'; } > "$work/kernels.map"
-cargo rustc --locked -p hcomm-kernel --lib --crate-type staticlib --features linux --profile image --target $TARGET \
+cargo rustc --locked -p hcomm-kernel --lib --crate-type staticlib --features linux,timeout-f32 --profile image --target $TARGET \
     -- -C panic=abort -C force-frame-pointers=yes
 undefined=$(sed 's/^/-Wl,--undefined=/' "$work/kernels")
 # shellcheck disable=SC2086 # One option a word.

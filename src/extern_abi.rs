@@ -9,6 +9,67 @@ use core::ffi::{c_char, c_void};
 use crate::error::Error;
 pub use crate::spec::channel::HcommBatchTransferDesc;
 
+#[cfg(all(feature = "timeout-f32", feature = "timeout-u32"))]
+compile_error!("the library has one of the two types of limits: feature timeout-f32 or timeout-u32");
+
+/// The two calls whose limit has another type in older libraries. On AArch64 the types are passed in different registers, so that a wrong one
+/// is not noticed: without a feature that names the type, neither is called.
+#[allow(non_snake_case, reason = "names of the library's functions")]
+mod limits {
+    #[cfg(all(feature = "timeout-f32", not(feature = "timeout-u32")))]
+    unsafe extern "C" {
+        pub safe fn HcommSetNotifyWaitTimeOut(time_out: f32) -> i32;
+        pub safe fn HcommThreadResAcquireTimeOut(time_out: f32) -> i32;
+    }
+
+    #[cfg(all(feature = "timeout-u32", not(feature = "timeout-f32")))]
+    mod whole {
+        unsafe extern "C" {
+            pub safe fn HcommSetNotifyWaitTimeOut(time_out: u32) -> i32;
+            pub safe fn HcommThreadResAcquireTimeOut(time_out: u32) -> i32;
+        }
+    }
+
+    /// A fraction is a whole second: 0 means no limit. `ops::timeout` has refused what is no time.
+    #[cfg(all(feature = "timeout-u32", not(feature = "timeout-f32")))]
+    fn whole_seconds(time_out: f32) -> u32 {
+        let whole = time_out as u32;
+        if (whole as f32) < time_out { whole.saturating_add(1) } else { whole }
+    }
+
+    #[cfg(all(feature = "timeout-u32", not(feature = "timeout-f32")))]
+    pub fn HcommSetNotifyWaitTimeOut(time_out: f32) -> i32 {
+        whole::HcommSetNotifyWaitTimeOut(whole_seconds(time_out))
+    }
+
+    #[cfg(all(feature = "timeout-u32", not(feature = "timeout-f32")))]
+    pub fn HcommThreadResAcquireTimeOut(time_out: f32) -> i32 {
+        whole::HcommThreadResAcquireTimeOut(whole_seconds(time_out))
+    }
+
+    #[cfg(not(any(feature = "timeout-f32", feature = "timeout-u32")))]
+    pub fn HcommSetNotifyWaitTimeOut(_time_out: f32) -> i32 {
+        crate::spec::code::HCCL_E_NOT_SUPPORT
+    }
+
+    #[cfg(not(any(feature = "timeout-f32", feature = "timeout-u32")))]
+    pub fn HcommThreadResAcquireTimeOut(_time_out: f32) -> i32 {
+        crate::spec::code::HCCL_E_NOT_SUPPORT
+    }
+}
+
+/// `HcommSetNotifyWaitTimeOut`; 5 without feature `timeout-f32` or `timeout-u32`.
+#[allow(non_snake_case, reason = "name of the library's function")]
+pub fn HcommSetNotifyWaitTimeOut(time_out: f32) -> i32 {
+    limits::HcommSetNotifyWaitTimeOut(time_out)
+}
+
+/// `HcommThreadResAcquireTimeOut`; 5 without feature `timeout-f32` or `timeout-u32`.
+#[allow(non_snake_case, reason = "name of the library's function")]
+pub fn HcommThreadResAcquireTimeOut(time_out: f32) -> i32 {
+    limits::HcommThreadResAcquireTimeOut(time_out)
+}
+
 unsafe extern "C" {
     /// `HcommLocalCopyOnThread`.
     pub safe fn HcommLocalCopyOnThread(thread: u64, dst: *mut c_void, src: *const c_void, len: u64) -> i32;
@@ -31,10 +92,6 @@ unsafe extern "C" {
     pub safe fn HcommAclrtNotifyRecordOnThread(thread: u64, dst_notify_id: u64) -> i32;
     /// `HcommAclrtNotifyWaitOnThread`.
     pub safe fn HcommAclrtNotifyWaitOnThread(thread: u64, notify_id: u64, timeout: u32) -> i32;
-    /// `HcommSetNotifyWaitTimeOut`.
-    pub safe fn HcommSetNotifyWaitTimeOut(time_out: f32) -> i32;
-    /// `HcommThreadResAcquireTimeOut`.
-    pub safe fn HcommThreadResAcquireTimeOut(time_out: f32) -> i32;
     /// `HcommBatchModeStart`.
     pub safe fn HcommBatchModeStart(batch_tag: *const c_char) -> i32;
     /// `HcommBatchModeEnd`.
