@@ -81,3 +81,44 @@ fn moves_bytes(slice: &Slice, about: About) -> bool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::builder::Builder;
+    use super::super::model::{Clock, TrackKind};
+    use super::*;
+    use crate::alloc::AccessError;
+    use crate::check::own_report::StrayAccess;
+    use crate::check::report::CallPlace;
+    use crate::event::{Event, Observer, Origin, Range, SiteId, What};
+
+    #[test]
+    fn stray_access_is_marked_on_the_kernel_that_has_made_it_alone() {
+        let mut builder = Builder::new(0, Clock::Real);
+        for launch in 1..=3 {
+            let origin = Origin { launch, core: 0 };
+            let started = What::LaunchStarted { origin, stream_id: 1, kernel: "k".into() };
+            for what in [started, What::LaunchReturned { origin, code: 0 }] {
+                builder.on(&Event { at: Duration::from_micros(launch), device: 0, what });
+            }
+        }
+        let mut timeline = builder.timeline(&|_| None);
+        let report = Report::from(StrayAccess {
+            launch: 2,
+            kernel: Some("k".into()),
+            writes: true,
+            place: CallPlace::of_site(SiteId::UNKNOWN),
+            range: Range { addr: 1, len: 2 },
+            error: AccessError::FirstPage { addr: 1 },
+            before: None,
+            count: 1,
+        });
+        mark(&mut timeline, &report);
+        let on_core = |slice: &&Slice| timeline.tracks[slice.track as usize].kind == TrackKind::Core;
+        let found: Vec<_> = timeline.slices.iter().filter(on_core).map(|slice| slice.finding.is_some()).collect();
+        assert_eq!(found, [false, true, false]);
+        assert_eq!(timeline.errors.len(), 1);
+    }
+}
