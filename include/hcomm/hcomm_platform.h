@@ -66,7 +66,7 @@ HCOMM_PLATFORM_ASSERT(sizeof(HcommCommEntry) == 136, "layout of an entry");
 /* Cores that a device has, numbered from 0. */
 #define HCOMM_MAX_CORES 64u
 
-/* What hcomm_device_run tells of a kernel that has not ended its batch. */
+/* What hcomm_device_run says of a kernel that has not ended its batch. */
 #define HCOMM_LEFT_BATCH_OPEN 1u
 
 /*

@@ -79,7 +79,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Text for whoever looks for a reason: in place of the runtime's log.
+/// Text for a user who looks for a reason: in place of the runtime's log.
 pub fn log(text: std::fmt::Arguments<'_>) {
     if std::env::var_os("HCOMM_FAKE_CARD_LOG").is_some() {
         eprintln!("[fake-card] {text}");
