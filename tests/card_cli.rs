@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use hcomm_testkit::Folder;
 use hcomm_testkit::cli::{command, host_stub, stdout};
+use hcomm_testkit::{Folder, target_dir};
 
 /// Runs the program where the loader finds the libraries in `folder` alone.
 fn with_libraries(folder: &Folder, args: &[&str]) -> (Option<i32>, String) {
@@ -106,4 +106,29 @@ fn option_and_variable_choose_the_device() {
         let output = host_stub(["run", "--device", "fake-card"].iter().chain(refused));
         assert_eq!(output.status.code(), Some(3), "{refused:?}");
     }
+}
+
+/// Case 437.
+#[test]
+fn a_library_that_the_loader_does_not_find_fails_the_launch_and_a_bad_description_the_load() {
+    let folder = Folder::new("card-description");
+    let stock = std::fs::read_to_string(target_dir().join("card/libhcomm_card.json")).unwrap();
+    let run = |text: &str| {
+        let path = folder.path("kernels.json");
+        std::fs::write(&path, text).unwrap();
+        let mut command = command();
+        command.args(["run", "--device", "fake-card", "--cpu", "native"]).env("HCOMM_CARD_KERNELS", path);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let launched = "error: aclrtSynchronizeStreamWithTimeout has returned 507018\n".to_owned();
+    assert_eq!(run(&stock.replace("libhcomm_card.so", "libnone.so")), (Some(1), launched.clone()));
+    assert_eq!(run(&stock.replace("\"hcomm_card_init\" } }", "\"none\" } }")), (Some(1), launched));
+    let loaded = "error: aclrtBinaryLoadFromFile has returned 100006\n".to_owned();
+    for other in [stock.replace("AICPUKernel", "Other"), stock.replace("\"libhcomm_card.so\"", "7")] {
+        assert_eq!(run(&other), (Some(1), loaded.clone()));
+    }
+    let (code, text) = run("{}");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.starts_with("error: no kernel hcomm_card_init in "), "{text}");
 }
