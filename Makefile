@@ -33,10 +33,11 @@ test-aarch64: ## run the tests of the device crate as AArch64 programs of Linux
 		-p hcomm-aicpu -p hcomm-device-tests --lib --tests
 
 # Random sequences against the model, seeds of two cores on one handle, and copies between which host and device sleep.
-soak: image capi linux ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU, 10,000 whitelists
+soak: image capi linux ## run 10,000 random sequences, 5,000 seeds and 1,000,000 launches on each CPU, 10,000 graphs and whitelists
 	HCOMM_MODEL_CASES=$(or $(CASES),10000) HCOMM_STRESS_SEEDS=$(or $(SEEDS),5000) \
 		HCOMM_WAKE_ROUNDS=$(or $(ROUNDS),1000000) \
 		cargo test --locked -p hcomm-tests --test model --test stress --test cases_ring -- --nocapture
+	HCOMM_RACE_GRAPHS=$(or $(CASES),10000) cargo test --locked -p hcomm-sim --lib random_graphs
 	HCOMM_GATHER_ROUNDS=1000 cargo test --locked -p hcomm-tests --test c_races
 	HCOMM_RANK_ROUNDS=$(or $(CASES),10000) cargo test --locked -p hcomm-tests --test c_ranks rank_may_close
 	cargo test --locked -p hcomm-tests --test collective_kernels -- --ignored

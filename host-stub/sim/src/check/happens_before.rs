@@ -836,16 +836,18 @@ mod tests {
         races
     }
 
+    /// `HCOMM_RACE_GRAPHS` says how many.
     #[test]
     fn random_graphs_have_the_races_that_no_path_joins() {
+        let graphs = std::env::var("HCOMM_RACE_GRAPHS").map_or(2000, |text| text.parse().expect("a number"));
         let mut racy = 0;
-        for seed in 0..2000 {
+        for seed in 0..graphs {
             let mut random = fastrand::Rng::with_seed(seed);
             let queues = graph(&mut random);
             let expected = races_by_reachability(&queues);
             racy += usize::from(!expected.is_empty());
             assert_eq!(races_by_clocks(&queues, &mut random), expected, "seed {seed}: {queues:?}");
         }
-        assert!((500..2000).contains(&racy), "{racy} of 2000 graphs have a race");
+        assert!(racy >= graphs as usize / 4, "{racy} of {graphs} graphs have a race");
     }
 }
