@@ -1,4 +1,4 @@
-//! Planted bugs in an all-gather of four threads, in C: each is found on its first run, natively and in the image, and nothing
+//! Planted bugs in an all-gather of four threads, in C: each is found on its first run, on every CPU, and nothing
 //! else is. A finding is compared as a whole: kind, the lines of both calls, threads, bytes.
 
 mod c_kit;
@@ -6,7 +6,7 @@ mod c_kit;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use c_kit::{LONG, compiler, folder, limited, on_qemu, operator, output, program, run, source};
+use c_kit::{LONG, compiler, folder, limited, on_linux, on_qemu, operator, output, program, run, source};
 
 /// Number of the bug in `gather.h`, and what is found. Lines stand for their comments.
 ///
@@ -195,6 +195,26 @@ fn planted_bugs_are_found_on_the_first_run_in_the_image() {
     }
 }
 
+/// The program, and a description of its kernel as a library of AArch64 Linux.
+fn built_for_linux(test: &str) -> (PathBuf, PathBuf) {
+    let (program, _) = built(test);
+    let folder = program.parent().unwrap().to_owned();
+    c_kit::linux_library(&source("gather_kernel.c"), &folder.join("libgather_linux.so"), &[]);
+    let description = folder.join("linux.json");
+    std::fs::write(&description, format!("{{{}}}", operator("GatherFour", "libgather_linux.so", "gather_four")))
+        .unwrap();
+    (program, description)
+}
+
+/// Case 232, 233, 234, 235, 236, 237, 239.
+#[test]
+fn planted_bugs_are_found_on_the_first_run_in_a_library_of_linux() {
+    let (program, description) = built_for_linux("planted_linux");
+    for (bug, name, expected) in BUGS {
+        expect(on_linux(&mut command(&program, &description, *bug, 1)), name, expected);
+    }
+}
+
 /// Case 238. `HCOMM_GATHER_ROUNDS` says how often.
 #[test]
 fn kernel_without_a_bug_is_green_every_time() {
@@ -207,4 +227,6 @@ fn kernel_without_a_bug_is_green_every_time() {
     }
     let image = rounds(20);
     assert_eq!(run(on_qemu(&mut command(&program, &descriptions[0], 0, image))), equal(image));
+    let (program, description) = built_for_linux("planted_none_linux");
+    assert_eq!(run(on_linux(&mut command(&program, &description, 0, image))), equal(image));
 }
